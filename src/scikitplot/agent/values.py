@@ -1,0 +1,286 @@
+"""JSON values: the strict copy, the canonical text and its digest.
+
+Imports the standard library alone. Everything that comes from a planner, a tool, a person or a
+file passes through here before it is used, and these rules hold for it:
+
+* JSON types only, exactly (no subclasses), no NaN, no infinity, no lone surrogate, string keys;
+* at most `MAX_DEPTH` levels, `MAX_INT_DIGITS` digits in an integer, and a number of bytes that the
+  caller names, counted on the canonical text; the cost of a refusal is bounded by the same number;
+* nothing is converted but a tuple, which becomes a list;
+* a refusal names the place and the type, never the value.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Callable
+from decimal import Clamped, Context, Decimal, Inexact, InvalidOperation, Overflow
+from json.encoder import encode_basestring
+from typing import Any, TypeAlias
+
+__all__ = [
+    "JSON",
+    "MAX_BYTES",
+    "MAX_DEPTH",
+    "MAX_INT_DIGITS",
+    "MAX_TEXT",
+    "InvalidValue",
+    "ValueTooLarge",
+    "add_exactly",
+    "admit",
+    "check_text",
+    "clean_text",
+    "digest",
+    "encode",
+    "exact",
+    "quote",
+    "type_name",
+]
+
+JSON: TypeAlias = Any
+"""``None``, ``bool``, ``int``, ``float``, ``str``, or a ``list`` or ``dict`` of these."""
+
+MAX_DEPTH = 64
+"""Levels of lists and objects in one value."""
+
+MAX_INT_DIGITS = 640
+"""Decimal digits of an integer: what every Python can read and write, whatever its limit is."""
+
+MAX_BYTES = 1_000_000
+"""Bytes of the canonical text of one call's arguments, or of one answer."""
+
+MAX_TEXT = 100_000
+"""Characters of a goal, a reason or a name of a person."""
+
+_INT_BOUND = 10**MAX_INT_DIGITS
+
+encode: Callable[[JSON], str] = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False, check_circular=False
+).encode
+"""The canonical text of a value that was admitted: sorted keys, no spaces, no escapes of text."""
+
+quote: Callable[[str], str] = encode_basestring
+"""The canonical text of one string."""
+
+
+class InvalidValue(ValueError):
+    """A value that is no JSON value, with the place (a JSON pointer) and the reason."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self._path: list[str | int] = []
+
+    @property
+    def pointer(self) -> str:
+        """JSON pointer (RFC 6901) of the part at fault, ``""`` for the whole value."""
+        return "".join("/" + _token(part) for part in reversed(self._path))
+
+    def __str__(self) -> str:
+        return f"{self.pointer}: {self.reason}" if self._path else self.reason
+
+
+class ValueTooLarge(InvalidValue):
+    """A value whose canonical text has more bytes than the caller allows."""
+
+
+def _token(part: str | int) -> str:
+    if isinstance(part, int):
+        return str(part)
+    return clean_text(part, 60).replace("~", "~0").replace("/", "~1")
+
+
+def admit(value: object, max_bytes: int = MAX_BYTES) -> tuple[JSON, str]:
+    """Return a strict copy of `value` and its canonical text, or raise `InvalidValue`.
+
+    Parameters
+    ----------
+    value : object
+        Anything.
+    max_bytes : int, default=1_000_000
+        The most bytes that the canonical text may have in UTF-8.
+
+    Returns
+    -------
+    copy : JSON
+        A copy that shares nothing mutable with `value`; tuples have become lists.
+    text : str
+        The copy's canonical text.
+
+    Raises
+    ------
+    InvalidValue
+        If `value` holds what is not JSON; `ValueTooLarge` if it is too large.
+
+    Examples
+    --------
+    >>> from scikitplot.agent.values import admit
+    >>> admit({"b": (1, 2), "a": None})
+    ({'b': [1, 2], 'a': None}, '{"a":null,"b":[1,2]}')
+    >>> admit({"when": [1, {2}]})
+    Traceback (most recent call last):
+        ...
+    scikitplot.agent.values.InvalidValue: /when/1: a set is no JSON value
+    """
+    room = [max_bytes]
+    copy = _copy(value, MAX_DEPTH, room)
+    text = encode(copy)
+    size = len(text) if text.isascii() else len(text.encode())
+    if size > max_bytes:
+        raise ValueTooLarge(f"{size} bytes of JSON, {max_bytes} are allowed")
+    return copy, text
+
+
+def _copy(value: Any, depth: int, room: list[int]) -> JSON:
+    # `room` is what is left of a lower bound of the text's size, so that neither a huge value nor
+    # a small one that refers to itself many times costs more than the limit allows.
+    kind = type(value)
+    if kind is str:
+        room[0] -= len(value) + 2
+        if room[0] < 0:
+            raise _too_large()
+        if not value.isascii():
+            _check_surrogates(value)
+        return value
+    room[0] -= 1
+    if room[0] < 0:
+        raise _too_large()
+    if value is None or kind is bool:
+        return value
+    if kind is int:
+        if not -_INT_BOUND < value < _INT_BOUND:
+            raise InvalidValue(f"an integer of more than {MAX_INT_DIGITS} digits")
+        return value
+    if kind is float:
+        if not math.isfinite(value):
+            raise InvalidValue("NaN and infinity are no JSON values")
+        return value
+    if kind is dict:
+        if depth == 0:
+            raise InvalidValue(f"more than {MAX_DEPTH} levels deep")
+        return _copy_object(value, depth - 1, room)
+    if kind is list or kind is tuple:
+        if depth == 0:
+            raise InvalidValue(f"more than {MAX_DEPTH} levels deep")
+        items = []
+        for index, item in enumerate(value):
+            try:
+                items.append(_copy(item, depth - 1, room))
+            except InvalidValue as error:
+                error._path.append(index)
+                raise
+        return items
+    raise InvalidValue(f"a {type_name(value)} is no JSON value")
+
+
+def _copy_object(value: dict[Any, Any], depth: int, room: list[int]) -> dict[str, JSON]:
+    copy: dict[str, JSON] = {}
+    for key, item in value.items():
+        if type(key) is not str:
+            raise InvalidValue(f"a key that is a {type_name(key)}; JSON keys are strings")
+        room[0] -= len(key) + 3
+        if room[0] < 0:
+            raise _too_large()
+        if not key.isascii():
+            _check_surrogates(key)
+        try:
+            copy[key] = _copy(item, depth, room)
+        except InvalidValue as error:
+            error._path.append(key)
+            raise
+    return copy
+
+
+def _too_large() -> ValueTooLarge:
+    return ValueTooLarge("larger than the bytes of JSON that are allowed")
+
+
+def _check_surrogates(text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InvalidValue("text with a lone surrogate") from None
+
+
+def check_text(name: str, value: object, limit: int = MAX_TEXT) -> str:
+    """Return `value` if it is a string that can be written, or raise an error that names it.
+
+    Examples
+    --------
+    >>> from scikitplot.agent.values import check_text
+    >>> check_text("goal", "find it")
+    'find it'
+    >>> check_text("goal", 3)
+    Traceback (most recent call last):
+        ...
+    TypeError: goal must be a str, not int
+    """
+    if type(value) is not str:
+        raise TypeError(f"{name} must be a str, not {type_name(value)}")
+    if len(value) > limit:
+        raise ValueError(f"{name} has {len(value)} characters, at most {limit} are allowed")
+    if not value.isascii():
+        try:
+            _check_surrogates(value)
+        except InvalidValue:
+            raise ValueError(f"{name} has a lone surrogate; decode it with errors='replace'") from None
+    return value
+
+
+def clean_text(text: str, limit: int = 2_000) -> str:
+    """Return `text` so that it can be written: no lone surrogate, at most `limit` characters.
+
+    Examples
+    --------
+    >>> from scikitplot.agent.values import clean_text
+    >>> clean_text("a\\ud800b"), clean_text("abcdef", 3)
+    ('a?b', 'abc... (3 more characters)')
+    """
+    more = len(text) - limit
+    if more > 0:
+        text = f"{text[:limit]}... ({more} more characters)"
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+def type_name(value: object) -> str:
+    """Return the name of the type of `value`, whatever its class says of itself.
+
+    Examples
+    --------
+    >>> from scikitplot.agent.values import type_name
+    >>> type_name(1.5), type_name(type("not a name", (), {})())
+    ('float', 'object')
+    """
+    name: str = type.__dict__["__name__"].__get__(type(value))
+    return name if len(name) <= 100 and name.isascii() and name.isidentifier() else "object"
+
+
+def digest(text: str) -> str:
+    """Return the SHA-256 of `text` in UTF-8 as 64 hexadecimal digits.
+
+    Examples
+    --------
+    >>> from scikitplot.agent.values import digest
+    >>> digest("{}")[:16]
+    '44136fa355b3678a'
+    """
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+_EXACT = Context(prec=5_000, traps=[Inexact, InvalidOperation, Overflow, Clamped])
+add_exactly: Callable[[Decimal, Decimal], Decimal] = _EXACT.add
+"""The exact sum of two costs; a sum of finite floats never needs more digits than it has."""
+
+
+def exact(number: float) -> Decimal:
+    """Return the decimal that the shortest repr of `number` shows.
+
+    Examples
+    --------
+    >>> from scikitplot.agent.values import exact
+    >>> exact(0.1) + exact(0.2) == exact(0.3)
+    True
+    """
+    return Decimal(repr(number))
