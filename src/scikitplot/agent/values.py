@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from decimal import Clamped, Context, Decimal, Inexact, InvalidOperation, Overflow
 from json.encoder import encode_basestring
 from typing import Any, TypeAlias
@@ -30,11 +30,14 @@ __all__ = [
     "ValueTooLarge",
     "add_exactly",
     "admit",
+    "check_amount",
+    "check_names",
     "check_text",
     "clean_text",
     "digest",
     "encode",
     "exact",
+    "pointer",
     "quote",
     "type_name",
 ]
@@ -76,7 +79,7 @@ class InvalidValue(ValueError):
     @property
     def pointer(self) -> str:
         """JSON pointer (RFC 6901) of the part at fault, ``""`` for the whole value."""
-        return "".join("/" + _token(part) for part in reversed(self._path))
+        return pointer(reversed(self._path))
 
     def __str__(self) -> str:
         return f"{self.pointer}: {self.reason}" if self._path else self.reason
@@ -86,13 +89,22 @@ class ValueTooLarge(InvalidValue):
     """A value whose canonical text has more bytes than the caller allows."""
 
 
-def _token(part: str | int) -> str:
-    if isinstance(part, int):
-        return str(part)
-    return clean_text(part, 60).replace("~", "~0").replace("/", "~1")
+def pointer(parts: Iterable[str | int]) -> str:
+    """Return the JSON pointer of `parts`, each cut at 60 characters since it may come from outside.
+
+    Examples
+    --------
+    >>> from scikitplot.agent.values import pointer
+    >>> pointer(["a/b", 0])
+    '/a~1b/0'
+    """
+    tokens = (clean_text(str(part), 60).replace("~", "~0").replace("/", "~1") for part in parts)
+    return "".join("/" + token for token in tokens)
 
 
-def admit(value: object, max_bytes: int = MAX_BYTES) -> tuple[JSON, str]:
+def admit(
+    value: object, max_bytes: int = MAX_BYTES, *, max_depth: int = MAX_DEPTH
+) -> tuple[JSON, str]:
     """Return a strict copy of `value` and its canonical text, or raise `InvalidValue`.
 
     Parameters
@@ -101,6 +113,8 @@ def admit(value: object, max_bytes: int = MAX_BYTES) -> tuple[JSON, str]:
         Anything.
     max_bytes : int, default=1_000_000
         The most bytes that the canonical text may have in UTF-8.
+    max_depth : int, default=64
+        The most levels of lists and objects.
 
     Returns
     -------
@@ -125,7 +139,10 @@ def admit(value: object, max_bytes: int = MAX_BYTES) -> tuple[JSON, str]:
     scikitplot.agent.values.InvalidValue: /when/1: a set is no JSON value
     """
     room = [max_bytes]
-    copy = _copy(value, MAX_DEPTH, room)
+    try:
+        copy = _copy(value, max_depth, room)
+    except RuntimeError:  # another thread changes it, so that it cannot be iterated
+        raise InvalidValue("it changes while it is read") from None
     text = encode(copy)
     size = len(text) if text.isascii() else len(text.encode())
     if size > max_bytes:
@@ -159,11 +176,11 @@ def _copy(value: Any, depth: int, room: list[int]) -> JSON:
         return value
     if kind is dict:
         if depth == 0:
-            raise InvalidValue(f"more than {MAX_DEPTH} levels deep")
+            raise InvalidValue("lists and objects nested too deep")
         return _copy_object(value, depth - 1, room)
     if kind is list or kind is tuple:
         if depth == 0:
-            raise InvalidValue(f"more than {MAX_DEPTH} levels deep")
+            raise InvalidValue("lists and objects nested too deep")
         items = []
         for index, item in enumerate(value):
             try:
@@ -227,6 +244,29 @@ def check_text(name: str, value: object, limit: int = MAX_TEXT) -> str:
         except InvalidValue:
             raise ValueError(f"{name} has a lone surrogate; decode it with errors='replace'") from None
     return value
+
+
+def check_names(argument: str, values: object) -> frozenset[str]:
+    """Return `values` as a set of non-empty strings, or raise an error that names the argument."""
+    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+        raise TypeError(f"{argument} must be an iterable of str, not {type_name(values)}")
+    checked = frozenset(check_text(f"an item of {argument}", value, 1_000) for value in values)
+    if "" in checked:
+        raise ValueError(f"an item of {argument} is empty")
+    return checked
+
+
+def check_amount(argument: str, value: object) -> float:
+    """Return `value` as a finite float of at least 0, or raise an error that names the argument."""
+    if type(value) not in (int, float):
+        raise TypeError(f"{argument} must be a number, not {type_name(value)}")
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except OverflowError:
+        number = math.inf
+    if not 0 <= number < math.inf:
+        raise ValueError(f"{argument} must be finite and at least 0")
+    return number
 
 
 def clean_text(text: str, limit: int = 2_000) -> str:
