@@ -56,7 +56,6 @@ __all__ = [
     "ToolError",
     "Toolset",
     "Usage",
-    "AuditError",
     "current_call",
     "read_audit",
     "schema",

@@ -97,9 +97,7 @@ class Agent:
             raise TypeError(f"planner must be callable, not {type_name(planner)}")
         for name, kind, value in (("policy", Policy, policy), ("limits", Limits, limits)):
             if value is not None and not isinstance(value, kind):
-                raise TypeError(
-                    f"{name} must be a {kind.__name__} or None, not {type_name(value)}"
-                )
+                raise TypeError(f"{name} must be a {kind.__name__} or None, not {type_name(value)}")
         for name, function in (
             ("approver", approver),
             ("done", done),
@@ -341,9 +339,7 @@ def check_run_id(run_id: object) -> str:
 
 def _check_approvals(approvals: object) -> list[Approval]:
     if isinstance(approvals, (str, bytes, Approval)) or not isinstance(approvals, Iterable):
-        raise TypeError(
-            f"approvals must be an iterable of Approval, not {type_name(approvals)}"
-        )
+        raise TypeError(f"approvals must be an iterable of Approval, not {type_name(approvals)}")
     checked = []
     for approval in approvals:
         if type(approval) is not Approval:

@@ -71,9 +71,7 @@ class Proposal:
         """Return the digest of this action with the tool as it is now."""
         if not self._digest:
             assert self.tool is not None, "Validation finds the tool"
-            self._digest = action_digest(
-                self.run_id, self.step, self.tool, self.text, self.history
-            )
+            self._digest = action_digest(self.run_id, self.step, self.tool, self.text, self.history)
         return self._digest
 
 
@@ -104,7 +102,9 @@ def permissions(proposal: Proposal, rules: Rules) -> Denial | None:
         return Denial("permissions", "tool_denied", "the policy does not allow this tool")
     if tool.effect not in policy.allow_effects:
         return Denial(
-            "permissions", "effect_denied", f"the policy does not allow effect {tool.effect.value!r}"
+            "permissions",
+            "effect_denied",
+            f"the policy does not allow effect {tool.effect.value!r}",
         )
     return None
 

@@ -1,8 +1,8 @@
 """What one session writes of a run: its records, its head, its finished steps.
 
-The ledger keeps the run's account for the loop: what was spent, what time passed, how the chain goes
-on. It builds each text once and does no I/O; the loop yields the commits that it makes. Rules that
-hold here:
+The ledger keeps the run's account for the loop: what was spent, what time passed, how the chain
+goes on. It builds each text once and does no I/O; the loop yields the commits that it makes. Rules
+that hold here:
 
 * a commit holds everything since the last one, and nothing that was committed before;
 * costs are added exactly; running time only grows, whatever the clock says;
@@ -295,4 +295,3 @@ class Ledger:
             step.request,
             step.approvals,
         )
-

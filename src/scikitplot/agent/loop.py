@@ -275,7 +275,8 @@ class Loop:
 
     def _request(self, proposal: Proposal, step: OpenCall, ask: Ask) -> None:
         tool = proposal.tool
-        assert tool is not None and proposal.arguments is not None, "Validation passed"
+        assert tool is not None, "Validation passed"
+        assert proposal.arguments is not None, "Validation passed"
         step.action = proposal.digest()
         step.request = proposal.request = ApprovalRequest(
             step.action,
@@ -306,7 +307,8 @@ class Loop:
     def _call(self, proposal: Proposal, step: OpenCall) -> Effects:
         ledger = self._ledger
         tool, arguments = proposal.tool, proposal.arguments
-        assert tool is not None and arguments is not None, "all gates passed"
+        assert tool is not None, "all gates passed"
+        assert arguments is not None, "all gates passed"
         step.action = proposal.digest()
         step.attempt += 1
         ledger.charge(tool)
@@ -370,9 +372,7 @@ class Loop:
             self._end_call(step, StepOutcome.INTERRUPTED, "null", "interrupted", reason)
             yield self._ledger.commit()
 
-    def _why_not_again(
-        self, saved: OpenStep, proposal: Proposal, tool: Tool | None
-    ) -> str | None:
+    def _why_not_again(self, saved: OpenStep, proposal: Proposal, tool: Tool | None) -> str | None:
         unknown = "; whether it took effect is unknown"
         if saved.attempt >= MAX_ATTEMPTS:
             return f"the call was cut off {saved.attempt} times{unknown}"

@@ -148,7 +148,9 @@ class Tool:
         if not callable(func):
             raise TypeError(f"Tool {name!r}: func must be callable, not {type_name(func)}")
         if inspect.iscoroutinefunction(func):
-            raise TypeError(f"Tool {name!r}: func is async; wrap it in a function that waits for it")
+            raise TypeError(
+                f"Tool {name!r}: func is async; wrap it in a function that waits for it"
+            )
         effect = ToolEffect.of(f"Tool {name!r}: effect", effect)
         if idempotent is not None and type(idempotent) is not bool:
             raise TypeError(f"Tool {name!r}: idempotent must be a bool or None")
@@ -184,15 +186,18 @@ class Tool:
             parameters = _NO_ARGUMENTS
         if type(parameters) is not dict:
             raise TypeError(
-                f"Tool {self.name!r}: parameters must be a dict or None, not {type_name(parameters)}"
+                f"Tool {self.name!r}: parameters must be a dict or None, "
+                f"not {type_name(parameters)}"
             )
         try:
             copy: dict[str, JSON] = admit(parameters, max_depth=256)[0]
         except InvalidValue as error:
-            raise ValueError(f"Tool {self.name!r}: parameters{error.pointer}: {error.reason}") from None
+            raise ValueError(
+                f"Tool {self.name!r}: parameters{error.pointer}: {error.reason}"
+            ) from None
         if copy.get("type") != "object":
             raise SchemaError(
-                "type", "", f"the parameters of tool {self.name!r} must have \"type\": \"object\""
+                "type", "", f'the parameters of tool {self.name!r} must have "type": "object"'
             )
         return copy
 
@@ -218,7 +223,9 @@ class Tool:
                 takes.add(parameter.name)
                 if parameter.default is parameter.empty:
                     needs.add(parameter.name)
-            elif parameter.kind is parameter.POSITIONAL_ONLY and parameter.default is parameter.empty:
+            elif (
+                parameter.kind is parameter.POSITIONAL_ONLY and parameter.default is parameter.empty
+            ):
                 raise ValueError(
                     f"Tool {self.name!r}: func must take {parameter.name!r} by keyword, "
                     "it is positional-only"
@@ -256,7 +263,7 @@ class Tool:
         --------
         >>> from scikitplot.agent import Tool
         >>> [str(problem) for problem in Tool("ping", lambda: "pong").problems({"host": "a"})]
-        ['/host: additionalProperties: not allowed']
+        ['/host: no property of this name is allowed']
         """
         if self._schema.accepts(arguments):
             takes = self._takes

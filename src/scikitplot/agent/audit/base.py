@@ -42,8 +42,8 @@ class AuditSink(Protocol):
 def check_head(run_id: str, held: AuditHead | None, expected: AuditHead | None) -> None:
     """Raise `StateError` unless the head that is held is the one that is expected."""
     if held != expected:
+        ends, wanted = (None if head is None else head.seq for head in (held, expected))
         raise StateError(
-            f"run {run_id[:12]}: the trail ends at record "
-            f"{None if held is None else held.seq}, not {None if expected is None else expected.seq}"
-            "; another process went on with it"
+            f"run {run_id[:12]}: the trail ends at record {ends}, not {wanted}; "
+            "another process went on with it"
         )

@@ -145,9 +145,7 @@ class JsonlAuditSink:
                 finally:
                     _release(fd)
             except OSError as error:
-                raise AuditError(
-                    f"trail {self.path}: cannot be used ({error.strerror})"
-                ) from None
+                raise AuditError(f"trail {self.path}: cannot be used ({error.strerror})") from None
 
     def _catch_up(self) -> None:
         size = os.fstat(self._fd).st_size
@@ -298,9 +296,7 @@ def _lines(file: BinaryIO) -> Iterator[bytes]:
         yield raw
 
 
-def _damaged(
-    number: int, line: bytes, closed: bool, file: BinaryIO, reason: str
-) -> DamagedLine:
+def _damaged(number: int, line: bytes, closed: bool, file: BinaryIO, reason: str) -> DamagedLine:
     is_last = not file.peek(1) if hasattr(file, "peek") else True
     starts = line.startswith(_START) or _START.startswith(line)
     if starts and not _is_complete(line) and not (closed and is_last):

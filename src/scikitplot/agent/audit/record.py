@@ -15,7 +15,16 @@ from typing import Any, NamedTuple
 from ..approval import is_digest
 from ..values import JSON, admit, digest, type_name
 
-__all__ = ["GENESIS", "MAX_LINE", "AuditHead", "AuditRecord", "DamagedLine", "is_intact", "parse_line", "seal"]
+__all__ = [
+    "GENESIS",
+    "MAX_LINE",
+    "AuditHead",
+    "AuditRecord",
+    "DamagedLine",
+    "is_intact",
+    "parse_line",
+    "seal",
+]
 
 GENESIS = "0" * 64
 """What stands in ``prev`` of a run's first record, and nowhere else."""

@@ -165,7 +165,9 @@ def _check(record: AuditRecord, chain: _Chain) -> Iterable[AuditProblem]:
         chain.gaps.update(skipped)
     if not skipped and chain.prev not in (None, record.prev):
         before = f"record {seq - 1}" if seq else "the start of a run"
-        yield problem("foreign", f"it does not follow {before}: one of the two was put in its place")
+        yield problem(
+            "foreign", f"it does not follow {before}: one of the two was put in its place"
+        )
     elif seq == 0 and record.event != "run_started":
         yield problem("foreign", "a run starts with run_started")
     chain.last, chain.prev = seq, record.digest if intact else None

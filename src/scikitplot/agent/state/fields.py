@@ -64,9 +64,9 @@ class Fields:
 
     def text(self, field: str, *, optional: bool = False) -> str | None:
         """Return a string."""
-        value = self._fields[field]
+        value: str | None = self._fields[field]
         if type(value) is str or (optional and value is None):
-            return value  # type: ignore[no-any-return]
+            return value
         raise self.wrong(field, f"must be a string{' or null' if optional else ''}")
 
     def texts(self, field: str) -> tuple[str, ...]:
@@ -81,7 +81,7 @@ class Fields:
         value = self._fields[field]
         if not is_digest(value):
             raise self.wrong(field, "must be 64 lower-case hexadecimal digits")
-        return value  # type: ignore[no-any-return]
+        return value
 
     def one_of(self, field: str, values: list[str]) -> str:
         """Return one of some strings."""

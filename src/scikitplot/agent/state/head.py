@@ -120,7 +120,7 @@ def head_text(
     audit_head: AuditHead,
     open_step: str,
 ) -> str:
-    """Return the canonical text of a head; `goal` and the parts without a type are texts already."""
+    """Return the canonical text of a head; what has parts is passed as text."""
     return (
         f'{{"answer":{answer},"audit_head":[{audit_head.seq},"{audit_head.digest}"],'
         f'"error":{optional_text(error)},"goal":{goal},"open":{open_step},"parent":{parent},'

@@ -251,7 +251,9 @@ class RunState:
         --------
         >>> from scikitplot.agent import Agent, Decision, Tool
         >>> def planner(state, tools):
-        ...     return Decision.finish(state.observations()) if state.steps else Decision.act("ping")
+        ...     if not state.steps:
+        ...         return Decision.act("ping")
+        ...     return Decision.finish(state.observations())
         >>> Agent([Tool("ping", lambda: "pong")], planner).run("ping").answer[0]["result"]
         'pong'
         """

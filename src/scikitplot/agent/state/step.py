@@ -204,7 +204,9 @@ def decision_text(decision: Decision, payload: str) -> str:
     """Return the canonical text of a decision; `payload` is that of its arguments or answer."""
     ending = f'"reason":{quote(decision.reason)},'
     if decision.tool is None:
-        return f'{{"answer":{payload},"kind":"finish",{ending}"usage":{usage_text(decision.usage)}}}'
+        return (
+            f'{{"answer":{payload},"kind":"finish",{ending}"usage":{usage_text(decision.usage)}}}'
+        )
     return (
         f'{{"arguments":{payload},"kind":"act",{ending}"tool":{quote(decision.tool)},'
         f'"usage":{usage_text(decision.usage)}}}'

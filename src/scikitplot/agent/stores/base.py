@@ -32,9 +32,7 @@ class StateStore(Protocol):
     def load(self, run_id: str) -> SavedRun | None:
         """Return the latest head and steps of a run, None if it is not there."""
 
-    def commit(
-        self, run_id: str, head: str, steps: Sequence[str], *, expected: int | None
-    ) -> None:
+    def commit(self, run_id: str, head: str, steps: Sequence[str], *, expected: int | None) -> None:
         """Replace the head and append `steps`, all or nothing.
 
         Parameters

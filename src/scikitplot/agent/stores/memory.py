@@ -46,9 +46,7 @@ class MemoryStore:
             run = self._runs.get(run_id)
             return None if run is None else SavedRun(run.head, tuple(run.steps))
 
-    def commit(
-        self, run_id: str, head: str, steps: Sequence[str], *, expected: int | None
-    ) -> None:
+    def commit(self, run_id: str, head: str, steps: Sequence[str], *, expected: int | None) -> None:
         """Replace the head and append `steps`; see `StateStore.commit`."""
         with self._lock:
             run = self._runs.get(run_id)
