@@ -22,17 +22,17 @@ from .effects import Commit
 from .state import RunState, RunStatus, StepOutcome
 from .state.fields import optional_text
 from .state.head import Head, head_text, open_text
-from .state.step import decision_text, step_text
+from .state.step import saved_decision, step_text
 from .tools import Tool
 from .values import add_exactly, encode, exact, quote, type_name
 
-__all__ = ["Ledger", "OpenCall"]
+__all__ = ["Ledger", "WorkingStep"]
 
 Clock = Callable[[], float]
 
 
-class OpenCall:
-    """The step that is being worked on, as texts."""
+class WorkingStep:
+    """The step that is being worked on; its decision is a text already."""
 
     __slots__ = ("action", "approvals", "attempt", "decision", "history", "request", "started")
 
@@ -63,7 +63,7 @@ class Ledger:
         self.stop_reason: str | None = None
         self.error: str | None = None
         self.steps: list[str] = []
-        self.open: OpenCall | None = None
+        self.open: WorkingStep | None = None
         self.decisions = 0
         self.tool_calls = 0
         self.cost = Decimal(0)
@@ -125,9 +125,7 @@ class Ledger:
         ledger._seq, ledger._prev = last.seq + 1, last.digest
         if head.open is not None:
             saved = head.open
-            decision = saved.decision
-            payload = decision.arguments if decision.kind == "act" else decision.answer
-            call = OpenCall(decision_text(decision, encode(payload)), saved.started, saved.history)
+            call = WorkingStep(saved_decision(saved.decision), saved.started, saved.history)
             call.action, call.attempt = saved.digest, saved.attempt
             call.request, call.approvals = saved.request, saved.approvals
             ledger.open = call
@@ -179,12 +177,6 @@ class Ledger:
             if usage.cost:
                 self.cost = add_exactly(self.cost, exact(usage.cost))
 
-    def charge(self, tool: Tool) -> None:
-        """Count a call that is about to start."""
-        self.tool_calls += 1
-        if tool.cost:
-            self.cost = add_exactly(self.cost, exact(tool.cost))
-
     # What is written
 
     def record(self, event: str, data: str) -> str:
@@ -195,24 +187,89 @@ class Ledger:
         self._prev = record.digest
         return record.digest
 
-    def begin(self, decision: str, started: float) -> OpenCall:
+    def begin(self, decision: str, started: float) -> WorkingStep:
         """Record a decision (canonical text) and open its step."""
         history = self.record("decision", f'{{"decision":{decision},"step":{len(self.steps)}}}')
-        self.open = OpenCall(decision, started, history)
+        self.open = WorkingStep(decision, started, history)
         return self.open
 
-    def finish_step(
+    def ask(self, step: WorkingStep, request: ApprovalRequest) -> None:
+        """Record that a person is asked; the run waits."""
+        step.request, step.action = request, request.digest
+        self.status = RunStatus.AWAITING_APPROVAL
+        self.record(
+            "approval_requested",
+            encode(
+                {"digest": request.digest, "reasons": list(request.reasons), "step": request.step}
+            ),
+        )
+
+    def ignore_answer(self, error: str) -> None:
+        """Record that the approver's answer was none; the run still waits."""
+        self.record("approval_ignored", f'{{"error":{quote(error)},"step":{len(self.steps)}}}')
+
+    def take_answers(self, step: WorkingStep) -> None:
+        """Record the answers to the step's request; the run waits no more."""
+        self.status = RunStatus.RUNNING
+        if step.request is not None:
+            for approval in step.approvals:
+                self.record("approval", encode({**approval.to_dict(), "step": len(self.steps)}))
+            step.request = None
+
+    def deny(self, gate: str, code: str, error: str) -> None:
+        """Record a gate's no and close the step."""
+        self.record(
+            "denied",
+            f'{{"code":"{code}","error":{quote(error)},"gate":"{gate}","step":{len(self.steps)}}}',
+        )
+        self._close(StepOutcome.DENIED, "null", code, error)
+
+    def start_call(self, step: WorkingStep, tool: Tool, action: str) -> None:
+        """Count and record a call that is about to start; each start is charged."""
+        step.action = action
+        step.attempt += 1
+        self.tool_calls += 1
+        if tool.cost:
+            self.cost = add_exactly(self.cost, exact(tool.cost))
+        self.record(
+            "tool_started",
+            f'{{"attempt":{step.attempt},"cost":{tool.cost!r},"digest":"{action}",'
+            f'"step":{len(self.steps)},"tool":"{tool.name}"}}',
+        )
+
+    def end_call(
         self,
+        step: WorkingStep,
         outcome: StepOutcome,
-        *,
         result: str = "null",
         code: str | None = None,
         error: str | None = None,
     ) -> None:
-        """Close the open step; `result` is canonical text."""
+        """Record what became of a call and close the step; `result` is canonical text."""
+        self.record(
+            "tool_finished",
+            f'{{"attempt":{step.attempt},"code":{optional_text(code)},'
+            f'"error":{optional_text(error)},"outcome":"{outcome.value}","result":{result},'
+            f'"step":{len(self.steps)}}}',
+        )
+        self._close(outcome, result, code, error)
+
+    def end_answer(
+        self, outcome: StepOutcome, code: str | None = None, error: str | None = None
+    ) -> None:
+        """Record the verdict on an answer and close the step."""
+        self.record(
+            "answer",
+            f'{{"error":{optional_text(error)},"outcome":"{outcome.value}",'
+            f'"step":{len(self.steps)}}}',
+        )
+        self._close(outcome, "null", code, error)
+
+    def _close(
+        self, outcome: StepOutcome, result: str, code: str | None, error: str | None
+    ) -> None:
         step = self.open
-        assert step is not None, "a step is finished that was begun"
-        seconds = max(0.0, self.tick() - step.started)
+        assert step is not None, "a step is closed that was begun"
         self.steps.append(
             step_text(
                 len(self.steps),
@@ -223,7 +280,7 @@ class Ledger:
                 error,
                 step.attempt,
                 step.started,
-                seconds,
+                max(0.0, self.tick() - step.started),
             )
         )
         self.open = None

@@ -32,7 +32,7 @@ from .calls import Call
 from .decision import Decision
 from .effects import AskApprover, AskPlanner, CallTool, CheckAnswer, Effect, Raised
 from .gates import Ask, Denial, Proposal, Rules, judge
-from .ledger import Ledger, OpenCall
+from .ledger import Ledger, WorkingStep
 from .state import RunStatus, Step, StepOutcome
 from .state.head import OpenStep
 from .state.step import decision_text
@@ -45,7 +45,6 @@ from .values import (
     clean_text,
     encode,
     exact,
-    quote,
     type_name,
 )
 
@@ -189,21 +188,26 @@ class Loop:
                 yield from self._fail("invalid_decision", f"the answer{_at(error)}")
                 return
             fault = _at(error)
-        ledger.begin(decision_text(reply, text), started)
+        step = ledger.begin(decision_text(reply, text), started)
         if self._rules.limits.max_tokens is not None and reply.usage is None:
-            error_text = "max_tokens is set and the planner reported no usage"
-            yield from self._fail("usage_not_reported", error_text)
+            told = "max_tokens is set and the planner reported no usage"
+            yield from self._fail("usage_not_reported", told)
         elif reply.kind == "finish":
-            yield from self._finish(text)
+            if self._has_done:
+                yield ledger.commit()  # before its effect can be seen
+            yield from self._check(text)
         else:
-            yield from self._act(self._propose(reply, arguments, text, fault))
+            yield from self._act(self._propose(reply, step, arguments, text, fault), step)
 
     def _propose(
-        self, decision: Decision, arguments: dict[str, JSON] | None, text: str, fault: str
+        self,
+        decision: Decision,
+        step: WorkingStep,
+        arguments: dict[str, JSON] | None,
+        text: str,
+        fault: str,
     ) -> Proposal:
         ledger = self._ledger
-        step = ledger.open
-        assert step is not None, "a proposal belongs to the open step"
         return Proposal(
             ledger.run_id,
             len(ledger.steps),
@@ -234,163 +238,115 @@ class Loop:
 
     # A call
 
-    def _act(self, proposal: Proposal) -> Effects:
+    def _act(self, proposal: Proposal, step: WorkingStep) -> Effects:
         """Take a proposed call through the gates, and to its end if it gets that far."""
         ledger = self._ledger
-        step = ledger.open
-        assert step is not None, "a call belongs to the open step"
         verdict = judge(proposal, self._rules)
         if type(verdict) is Ask:
-            if step.request is None:
-                self._request(proposal, step, verdict)
-                yield ledger.commit()
-            if not self._has_approver:
-                return
-            assert step.request is not None, "it was made above, or saved"
-            answer = yield AskApprover(replace(step.request, arguments=json.loads(proposal.text)))
-            ledger.skip()
+            answer = yield from self._ask(proposal, step, verdict)
             if answer is None:
                 return
-            fault = _answer_fault(answer, step.request)
-            if fault is not None:
-                ledger.record(
-                    "approval_ignored",
-                    f'{{"error":{quote(fault)},"step":{proposal.step}}}',
-                )
-                yield ledger.commit()
-                return
-            step.approvals = (answer,)
-            proposal.request, proposal.answers = step.request, step.approvals
+            step.approvals = proposal.answers = (answer,)
             verdict = judge(proposal, self._rules)
-        ledger.status = RunStatus.RUNNING
-        if step.request is not None:
-            for approval in step.approvals:
-                ledger.record("approval", _approval_text(approval, proposal.step))
-            step.request = None
+        ledger.take_answers(step)
         if type(verdict) is Denial:
-            self._deny(proposal, verdict)
+            ledger.deny(*verdict)
             yield ledger.commit()
         else:
             yield from self._call(proposal, step)
 
-    def _request(self, proposal: Proposal, step: OpenCall, ask: Ask) -> None:
-        tool = proposal.tool
-        assert tool is not None, "Validation passed"
-        assert proposal.arguments is not None, "Validation passed"
-        step.action = proposal.digest()
-        step.request = proposal.request = ApprovalRequest(
-            step.action,
+    def _ask(
+        self, proposal: Proposal, step: WorkingStep, ask: Ask
+    ) -> Generator[Effect, Any, Approval | None]:
+        """Ask a person; the run is paused while it waits, and stays so without an answer."""
+        ledger = self._ledger
+        request = step.request
+        if request is None:
+            request = proposal.request = self._request(proposal, ask)
+            ledger.ask(step, request)
+            yield ledger.commit()
+        if not self._has_approver:
+            return None
+        asked = replace(request, arguments=json.loads(proposal.text))
+        answer = yield AskApprover(asked)
+        ledger.skip()
+        if answer is None:
+            return None
+        fault = _answer_fault(answer, request)
+        if fault is not None:
+            ledger.ignore_answer(fault)
+            yield ledger.commit()
+            return None
+        return answer  # type: ignore[no-any-return]
+
+    def _request(self, proposal: Proposal, ask: Ask) -> ApprovalRequest:
+        tool, arguments = _passed(proposal)
+        return ApprovalRequest(
+            proposal.digest(),
             proposal.run_id,
             proposal.step,
             tool.name,
-            proposal.arguments,
+            arguments,
             tool.effect,
             tuple(sorted(tool.scopes)),
             ask.reasons,
             proposal.history,
             self._ledger.time(),
         )
-        self._ledger.status = RunStatus.AWAITING_APPROVAL
-        self._ledger.record(
-            "approval_requested",
-            encode({"digest": step.action, "reasons": list(ask.reasons), "step": proposal.step}),
-        )
 
-    def _deny(self, proposal: Proposal, denial: Denial) -> None:
-        self._ledger.record(
-            "denied",
-            f'{{"code":"{denial.code}","error":{quote(denial.error)},"gate":"{denial.gate}",'
-            f'"step":{proposal.step}}}',
-        )
-        self._ledger.finish_step(StepOutcome.DENIED, code=denial.code, error=denial.error)
-
-    def _call(self, proposal: Proposal, step: OpenCall) -> Effects:
+    def _call(self, proposal: Proposal, step: WorkingStep) -> Effects:
         ledger = self._ledger
-        tool, arguments = proposal.tool, proposal.arguments
-        assert tool is not None, "all gates passed"
-        assert arguments is not None, "all gates passed"
-        step.action = proposal.digest()
-        step.attempt += 1
-        ledger.charge(tool)
-        ledger.record(
-            "tool_started",
-            f'{{"attempt":{step.attempt},"cost":{tool.cost!r},"digest":"{step.action}",'
-            f'"step":{proposal.step},"tool":"{tool.name}"}}',
-        )
+        tool, arguments = _passed(proposal)
+        action = proposal.digest()
+        ledger.start_call(step, tool, action)
         yield ledger.commit()
-        call = Call(ledger.run_id, proposal.step, step.attempt, step.action, None)
+        call = Call(ledger.run_id, proposal.step, step.attempt, action, None)
         reply = yield CallTool(tool, arguments, call)
+        most = self._rules.limits.max_result_bytes
+        failed = StepOutcome.FAILED
         if type(reply) is Raised:
-            self._end_call(step, StepOutcome.FAILED, "null", *reply)
+            ledger.end_call(step, failed, code=reply.code, error=reply.error)
         else:
-            self._take(reply, step)
+            try:
+                result = admit(reply, most)[1]
+            except ValueTooLarge as error:
+                told = f"the result is too large: {error.reason}; max_result_bytes is {most}"
+                ledger.end_call(step, failed, code="result_too_large", error=told)
+            except InvalidValue as error:
+                told = f"the result{_at(error)}"
+                ledger.end_call(step, failed, code="invalid_result", error=told)
+            else:
+                ledger.end_call(step, StepOutcome.EXECUTED, result)
         yield ledger.commit()
 
-    def _take(self, reply: object, step: OpenCall) -> None:
-        most = self._rules.limits.max_result_bytes
-        try:
-            result = admit(reply, most)[1]
-        except ValueTooLarge as error:
-            told = f"the result is too large: {error.reason}; max_result_bytes is {most}"
-            self._end_call(step, StepOutcome.FAILED, "null", "result_too_large", told)
-        except InvalidValue as error:
-            told = f"the result{_at(error)}"
-            self._end_call(step, StepOutcome.FAILED, "null", "invalid_result", told)
-        else:
-            self._end_call(step, StepOutcome.EXECUTED, result, None, None)
-
-    def _end_call(
-        self,
-        step: OpenCall,
-        outcome: StepOutcome,
-        result: str,
-        code: str | None,
-        error: str | None,
-    ) -> None:
-        ledger = self._ledger
-        told = "null" if error is None else quote(error)
-        ledger.record(
-            "tool_finished",
-            f'{{"attempt":{step.attempt},"code":{"null" if code is None else quote(code)},'
-            f'"error":{told},"outcome":"{outcome.value}","result":{result},'
-            f'"step":{len(ledger.steps)}}}',
-        )
-        ledger.finish_step(outcome, result=result, code=code, error=error)
-
-    # A call that was saved
-
-    def _reopen(self, saved: OpenStep, step: OpenCall) -> Effects:
+    def _reopen(self, saved: OpenStep, step: WorkingStep) -> Effects:
+        """Go on with a call that waits for a person, or was cut off."""
         arguments = saved.decision.arguments
-        proposal = self._propose(saved.decision, arguments, encode(arguments), "")
-        if saved.request is not None:
-            yield from self._act(proposal)
-            return
-        reason = self._why_not_again(saved, proposal, self._rules.tools.get(proposal.name))
+        proposal = self._propose(saved.decision, step, arguments, encode(arguments), "")
+        reason = None
+        if saved.request is None:
+            reason = self._why_not_again(saved, proposal)
         if reason is None:
-            yield from self._act(proposal)
+            yield from self._act(proposal, step)
         else:
-            self._end_call(step, StepOutcome.INTERRUPTED, "null", "interrupted", reason)
+            outcome = StepOutcome.INTERRUPTED
+            self._ledger.end_call(step, outcome, code="interrupted", error=reason)
             yield self._ledger.commit()
 
-    def _why_not_again(self, saved: OpenStep, proposal: Proposal, tool: Tool | None) -> str | None:
+    def _why_not_again(self, saved: OpenStep, proposal: Proposal) -> str | None:
         unknown = "; whether it took effect is unknown"
+        tool = proposal.tool = self._rules.tools.get(proposal.name)
         if saved.attempt >= MAX_ATTEMPTS:
             return f"the call was cut off {saved.attempt} times{unknown}"
         if tool is None:
             return f"the call was cut off and its tool is gone{unknown}"
         if not tool.idempotent:
             return f"the call was cut off and is not idempotent{unknown}"
-        proposal.tool = tool
         if proposal.digest() != saved.digest:
             return f"the call was cut off and its tool changed since{unknown}"
         return None
 
     # An answer
-
-    def _finish(self, text: str) -> Effects:
-        if self._has_done:
-            yield self._ledger.commit()
-        yield from self._check(text)
 
     def _check(self, text: str) -> Effects:
         """Ask ``done``, if there is one, about an answer (canonical text)."""
@@ -399,38 +355,32 @@ class Loop:
         if self._has_done:
             verdict = yield CheckAnswer(json.loads(text), ledger.view())
             ledger.tick()
-            if type(verdict) is Raised or type(verdict) not in (bool, str):
+            if type(verdict) not in (bool, str):
                 told = f"done returned a {type_name(verdict)}, not True, False or a reason"
                 if type(verdict) is Raised:
                     told = verdict.error
-                self._answer(StepOutcome.REJECTED, "done_failed", told)
+                ledger.end_answer(StepOutcome.REJECTED, "done_failed", told)
                 yield from self._fail("done_failed", told)
                 return
             if verdict is not True:
                 reason = clean_text(verdict or "the answer does not meet the criterion")
         if reason is not None:
-            self._answer(StepOutcome.REJECTED, None, reason)
+            ledger.end_answer(StepOutcome.REJECTED, error=reason)
         else:
-            self._answer(StepOutcome.ACCEPTED, None, None)
+            ledger.end_answer(StepOutcome.ACCEPTED)
             ledger.end(RunStatus.COMPLETED, answer=text)
         yield ledger.commit()
-
-    def _answer(self, outcome: StepOutcome, code: str | None, error: str | None) -> None:
-        ledger = self._ledger
-        told = "null" if error is None else quote(error)
-        ledger.record(
-            "answer",
-            f'{{"error":{told},"outcome":"{outcome.value}","step":{len(ledger.steps)}}}',
-        )
-        ledger.finish_step(outcome, code=code, error=error)
 
 
 def _at(error: InvalidValue) -> str:
     return f"{error.pointer}: {error.reason}"
 
 
-def _approval_text(approval: Approval, step: int) -> str:
-    return encode({**approval.to_dict(), "step": step})
+def _passed(proposal: Proposal) -> tuple[Tool, dict[str, JSON]]:
+    tool, arguments = proposal.tool, proposal.arguments
+    assert tool is not None, "Validation passed"
+    assert arguments is not None, "Validation passed"
+    return tool, arguments
 
 
 def _answer_fault(answer: object, request: ApprovalRequest) -> str | None:

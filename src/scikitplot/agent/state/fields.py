@@ -64,8 +64,10 @@ class Fields:
 
     def text(self, field: str, *, optional: bool = False) -> str | None:
         """Return a string."""
-        value: str | None = self._fields[field]
-        if type(value) is str or (optional and value is None):
+        value = self._fields[field]
+        if value is None and optional:
+            return None
+        if isinstance(value, str):
             return value
         raise self.wrong(field, f"must be a string{' or null' if optional else ''}")
 
@@ -79,16 +81,16 @@ class Fields:
     def digest(self, field: str) -> str:
         """Return a run id or a digest."""
         value = self._fields[field]
-        if not is_digest(value):
-            raise self.wrong(field, "must be 64 lower-case hexadecimal digits")
-        return value
+        if isinstance(value, str) and is_digest(value):
+            return value
+        raise self.wrong(field, "must be 64 lower-case hexadecimal digits")
 
     def one_of(self, field: str, values: list[str]) -> str:
         """Return one of some strings."""
         value = self._fields[field]
-        if type(value) is not str or value not in values:
-            raise self.wrong(field, f"must be one of {', '.join(values)}")
-        return value
+        if isinstance(value, str) and value in values:
+            return value
+        raise self.wrong(field, f"must be one of {', '.join(values)}")
 
     def count(self, field: str) -> int:
         """Return a whole number of at least 0."""
