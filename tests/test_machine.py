@@ -37,6 +37,10 @@ class Crash(BaseException):
     """The process dies here."""
 
 
+class BrokenRule(BaseException):
+    """A call started that should not have."""
+
+
 class Fuse:
     """Counts the points at which a process may die, and blows at one of them."""
 
@@ -171,7 +175,10 @@ class Runs(RuleBasedStateMachine):
 
     def tool(self, name: str, spec: dict[str, Any]) -> Tool:
         def function(n: int) -> Any:
-            self.started(name, n)
+            try:
+                self.started(name, n)
+            except AssertionError as error:  # which the runtime would take for the tool's own
+                raise BrokenRule from error
             self.fuse.point()
             if spec["ends"] == "raises":
                 raise ValueError

@@ -316,4 +316,5 @@ def _is_complete(line: bytes) -> bool:
     """Return whether a line that is no record has the end of one, give or take a changed byte."""
     before, own = line[-140:-66], line[-66:-2]
     hexadecimal = sum(byte in b"0123456789abcdef" for byte in own)
-    return hexadecimal >= 63 and (b'"time"' in before or b'"seq"' in before)
+    ends = hexadecimal == 64 or (hexadecimal == 63 and line.endswith(b'"}'))
+    return ends and (b'"time"' in before or b'"seq"' in before)
