@@ -268,10 +268,12 @@ def _read_open(saved: JSON, run_id: str) -> OpenStep | None:
         return None
     fields = Fields("saved state: open", saved, _OPEN)
     decision = read_decision(fields.value("decision"))
+    approvals = _read_approvals(fields)
     step, attempt = fields.count("step"), fields.count("attempt")
     started, history = fields.number("started"), fields.digest("history")
     if decision.kind == "finish":
-        if fields.value("digest") is not None or attempt or fields.value("request") is not None:
+        call = approvals, attempt, fields.value("digest"), fields.value("request")
+        if call != ((), 0, None, None):
             raise fields.wrong("decision", "is a finish, which is no call")
         return OpenStep(decision, step, started, history, None, 0, None, ())
     action = fields.digest("digest")
@@ -294,7 +296,6 @@ def _read_open(saved: JSON, run_id: str) -> OpenStep | None:
         )
     elif attempt == 0:
         raise fields.wrong("attempt", "must be at least 1 without a request")
-    approvals = _read_approvals(fields)
     return OpenStep(decision, step, started, history, action, attempt, request, approvals)
 
 
