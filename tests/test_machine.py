@@ -31,6 +31,7 @@ from scikitplot.agent import (
     current_call,
     verify_audit,
 )
+from scikitplot.agent.approval import action_digest
 
 
 class Crash(BaseException):
@@ -229,6 +230,9 @@ class Runs(RuleBasedStateMachine):
             ]
             assert answers
             assert all(answers)
+            assert call.idempotency_key == action_digest(
+                call.run_id, call.step, tool, f'{{"n":{n}}}', proposed[-1].digest
+            )
         self.starts.append((call.run_id, call.idempotency_key, tool.idempotent))
 
     def drive(self, function: Any, *args: Any, **kwargs: Any) -> None:
@@ -270,7 +274,9 @@ class Runs(RuleBasedStateMachine):
 
     @rule(
         run=runs,
-        change=st.sampled_from([*["nothing"] * 6, "policy", "tools", "limits"]),
+        change=st.sampled_from(
+            [*["nothing"] * 6, "policy", "tools", "limits", "definition", "definition"]
+        ),
         policy=policies,
         limit=limits,
         drop=st.sampled_from(NAMES),
@@ -295,6 +301,8 @@ class Runs(RuleBasedStateMachine):
             return
         if change == "tools":
             specs = {name: spec for name, spec in specs.items() if name != drop}
+        if change == "definition":
+            specs = {name: {**spec, "cost": spec["cost"] + 0.5} for name, spec in specs.items()}
         agent = self.agent(
             specs,
             policy if change == "policy" else old_policy,

@@ -148,12 +148,17 @@ class JsonlAuditSink:
                 raise AuditError(f"trail {self.path}: cannot be used ({error.strerror})") from None
 
     def _catch_up(self) -> None:
-        size = os.fstat(self._fd).st_size
+        status = os.fstat(self._fd)
+        if status.st_nlink == 0:
+            raise AuditError(
+                f"trail {self.path}: the file was deleted; records in it would be lost"
+            )
+        size = status.st_size
         if size == self._offset:
             return
         if size < self._offset or self._open_line:
             self._forget()
-        with open(self.path, "rb") as file:
+        with open(os.dup(self._fd), "rb") as file:
             file.seek(self._offset)
             for item in _read(file, self._lines):
                 self._lines += 1

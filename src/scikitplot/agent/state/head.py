@@ -17,7 +17,16 @@ from ..values import JSON, encode
 from .fields import Fields, optional_text, read_json
 from .step import read_decision
 
-__all__ = ["Head", "OpenStep", "RunStatus", "RunUsage", "head_text", "open_text", "read_head"]
+__all__ = [
+    "Head",
+    "OpenStep",
+    "RunStatus",
+    "RunUsage",
+    "check_steps",
+    "head_text",
+    "open_text",
+    "read_head",
+]
 
 VERSION = 1
 """Of the saved form. An older one is migrated, a newer one refused."""
@@ -227,6 +236,17 @@ def read_head(text: str) -> Head:
     )
     _check_status(fields, head)
     return head
+
+
+def check_steps(head: Head, count: int) -> None:
+    """Raise `StateError` unless a head goes with so many finished steps."""
+    begun = count + (head.open is not None)
+    if head.open is not None and head.open.step != count:
+        raise StateError("saved state: the open step does not follow the finished ones")
+    if not head.status.has_ended and head.usage.decisions != begun:
+        raise StateError(
+            f"saved state: there are {head.usage.decisions} decisions and {begun} steps"
+        )
 
 
 def _check_status(fields: Fields, head: Head) -> None:

@@ -11,7 +11,7 @@ from ..audit import AuditHead
 from ..errors import StateError
 from ..values import JSON, InvalidValue, admit, encode, type_name
 from .fields import MAX_NESTING, MAX_SAVED, read_json
-from .head import OpenStep, RunStatus, RunUsage, read_head
+from .head import OpenStep, RunStatus, RunUsage, check_steps, read_head
 from .step import Step
 
 __all__ = ["InFlight", "RunState", "Steps"]
@@ -310,17 +310,16 @@ class RunState:
             raise StateError(f"saved state must be an object, not {type_name(saved)}")
         steps = copy.pop("steps", None)
         head = encode(copy)
-        step = read_head(head).open
+        read = read_head(head)
         if type(steps) is not list:
             raise StateError("saved state: steps must be a list")
         texts = []
         for index, item in enumerate(steps):
-            read = Step.from_dict(item)
-            if read.index != index:
+            step = Step.from_dict(item)
+            if step.index != index:
                 raise StateError(f"saved state: step {index} has the index of another")
-            texts.append(read.to_json())
-        if step is not None and step.step != len(texts):
-            raise StateError("saved state: the open step does not follow the finished ones")
+            texts.append(step.to_json())
+        check_steps(read, len(texts))
         return cls.view(head, texts)
 
     def __eq__(self, other: object) -> bool:
