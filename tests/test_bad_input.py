@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -588,9 +591,6 @@ def test_an_interrupt_while_a_person_is_asked_leaves_the_run_paused() -> None:
 
 
 def test_a_goal_with_any_text_is_written_the_same_whatever_the_locale(tmp_path: Any) -> None:
-    import subprocess
-    import sys
-
     code = (
         "import sys; from scikitplot.agent import *\n"
         "agent = Agent([], lambda s, t: Decision.finish(s.goal), audit=JsonlAuditSink(sys.argv[1]),"
@@ -600,7 +600,7 @@ def test_a_goal_with_any_text_is_written_the_same_whatever_the_locale(tmp_path: 
     for encoding in ("C", "C.UTF-8"):
         ran = subprocess.run(
             [sys.executable, "-X", "utf8=0", "-c", code, str(tmp_path / encoding)],
-            env={"LC_ALL": encoding, "PATH": "/usr/bin"},
+            env={**os.environ, "LC_ALL": encoding},
             capture_output=True,
             text=True,
             check=True,
