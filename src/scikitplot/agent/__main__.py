@@ -11,7 +11,7 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -34,8 +34,7 @@ _CODES = """exit codes:
   2    the arguments are wrong, or a file cannot be read
   3    demo: the run waits for a person
   130  interrupted
-  141  whoever read the output went away
-"""
+  141  whoever read the output went away"""
 
 
 _INTRODUCTION = """\
@@ -85,7 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"error: {fault}", file=sys.stderr)
         return fault.code
     except KeyboardInterrupt:
-        print("\ninterrupted; what was committed before is in the trail", file=sys.stderr)
+        print("error: interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:
         # Python flushes stdout once more when it exits, which must not fail again.
@@ -102,32 +101,29 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    command = commands.add_parser(
-        "demo",
-        help="look a question up in Python's language reference and write a note",
-        description="Answer a question from the language reference that ships with Python, by a "
-        "planner that is a plain rule. Before the note is written, a person is asked.",
-        epilog=_CODES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+
+    def add(name: str, told: str, function: Callable[..., int]) -> argparse.ArgumentParser:
+        command = commands.add_parser(
+            name,
+            help=told,
+            description=f"{told[0].upper()}{told[1:]}.",
+            epilog=_CODES,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        command.set_defaults(command=function)
+        return command
+
+    command = add("demo", "look something up in Python's reference, write a note", _demo)
     command.add_argument(
         "--folder",
         type=Path,
-        help="where the note and the trail go, and where a paused run is gone on with; "
+        help="where the note and the trail go, and where a run that waits goes on; "
         "default: a new temporary folder",
     )
     command.add_argument("--yes", action="store_true", help="approve the write without asking")
     command.add_argument("--question", help="what to look up")
-    command.set_defaults(command=_demo)
-    command = commands.add_parser(
-        "verify",
-        help="check a trail",
-        description="Check a trail, a file of JSON lines. Each fault is told in one line.",
-        epilog=_CODES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    command.add_argument("trail", type=Path, metavar="TRAIL", help="the file")
-    command.set_defaults(command=_verify)
+    command = add("verify", "check a trail and tell each fault in one line", _verify)
+    command.add_argument("trail", type=Path, metavar="TRAIL", help="a file of JSON lines")
     return parser
 
 
@@ -164,27 +160,27 @@ def _demo(parsed: argparse.Namespace) -> int:
     question = _question(parsed.question)
     try:
         folder = demo.prepare_folder(parsed.folder)
+    except OSError as error:
+        named = escape(str(error.filename or parsed.folder))
+        raise _Fault(f"{named}: {error.strerror}; name another --folder") from None
+    try:
         store = demo.RunFile(folder)
         agent = demo.make_agent(topics, folder, store)
         last = store.last()
         if last is None or last.status.has_ended:
-            print(_INTRODUCTION)
-            print(f"Folder: {_shown(folder)}\n")
+            print(f"{_INTRODUCTION}Folder: {_shown(folder)}\n")
             state = agent.run(question)
-        elif parsed.question is not None:
-            told = "holds a run that has not ended; leave --question out, or name another folder"
-            raise _Fault(f"{_shown(folder)} {told}", 2)
-        else:
-            print("Going on with the run in this folder.\n")
+        elif parsed.question is None:
+            print(f"Going on with the run in {_shown(folder)}\n")
             state = agent.resume(last.run_id)
+        else:
+            told = "a run in it has not ended; leave --question out, or name another --folder"
+            raise _Fault(f"{_shown(folder)}: {told}", 2)
         return _finish(agent, state, folder, parsed.yes)
-    except BrokenPipeError:
-        raise
+    except KeyboardInterrupt:
+        raise _Fault(f"interrupted; the run goes on by\n  {_again(folder)}", 130) from None
     except AgentError as error:
-        raise _Fault(escape(str(error))) from None
-    except OSError as error:
-        told = escape(f"{error.filename or parsed.folder or ''}: {error.strerror}")
-        raise _Fault(f"the folder cannot be used: {told}") from None
+        raise _Fault(f"{_shown(folder)}: {escape(str(error))}; name another --folder") from None
 
 
 def _topics() -> dict[str, str]:
@@ -208,29 +204,26 @@ def _finish(agent: Agent, state: RunState, folder: Path, yes: bool) -> int:
     print(show_run(state, read_audit(trail), **_room(sys.stdout)))
     while state.pending is not None:
         step = state.pending.step
-        approval = _answer(state.pending, yes, folder)
+        approval = _answer(state.pending, yes)
         if approval is None:
-            print(f"\nNobody answers, so the run waits. Go on with it by\n  {_again(folder)}")
+            print(f"\nNobody answers, so the run waits; it goes on by\n  {_again(folder)}")
             return 3
         state = agent.resume(state.run_id, approvals=[approval])
         print(f"\n{show_run(state, read_audit(trail), since=step, **_room(sys.stdout))}")
     note = demo.note_of(state)
     heads = {state.run_id: state.audit_head}
-    problems = [str(problem) for problem in verify_audit(read_audit(trail), heads=heads)]
-    lines = {
-        "note": _shown(folder / note) if note else "none was written",
-        "trail": _shown(trail),
-        "verified": "\n            ".join(problems) or "sound: nothing changed, missing or cut off",
-        "tampered": f"one byte changed in a copy, and verifying says\n            "
-        f"{demo.tamper(trail, state.run_id)}",
-    }
-    print()
-    for name, text in lines.items():
-        print(f"  {name:8}  {text}")
+    problems = verify_audit(read_audit(trail), heads=heads)
+    print(f"\n  note      {_shown(folder / note) if note else 'none was written'}")
+    print(f"  trail     {_shown(trail)}")
+    print(f"  verified  {'damaged:' if problems else 'sound; no record is changed or missing'}")
+    for problem in problems:
+        print(f"    {problem}")
+    print("  tampered  one byte changed in a copy of the trail is found:")
+    print(f"    {demo.tamper(trail, state.run_id)}")
     return 0 if state.status is RunStatus.COMPLETED and not problems else 1
 
 
-def _answer(request: ApprovalRequest, yes: bool, folder: Path) -> Approval | None:
+def _answer(request: ApprovalRequest, yes: bool) -> Approval | None:
     """Show the request and have it answered; None where nobody is there."""
     at_terminal = sys.stdin is not None and sys.stdin.isatty()
     # Whoever answers must see what, wherever the output goes.
@@ -248,10 +241,6 @@ def _answer(request: ApprovalRequest, yes: bool, folder: Path) -> Approval | Non
         name = _ask(f"Your name [{escape(user)}]: ", to) or user
     except EOFError:
         return None
-    except KeyboardInterrupt:
-        raise _Fault(
-            f"interrupted; the run waits, go on with it by\n  {_again(folder)}", 130
-        ) from None
     return Approval(request.digest, granted=said in ("y", "yes"), approver=clean_text(name, 100))
 
 

@@ -160,7 +160,7 @@ def _show_step(
     if decision.kind == "act":
         page.excerpt(start, decision.tool or "", decision.arguments, 2)
     else:
-        page.excerpt(start, "answer", decision.answer, 8)
+        page.excerpt(start, "answer", decision.answer, 12)
     if decision.reason:
         page.excerpt(inner, "reason", decision.reason, 2)
     if decision.kind == "act":
