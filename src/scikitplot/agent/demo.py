@@ -147,6 +147,8 @@ class RunFile:
             head, *steps = self._path.read_bytes().decode("utf-8", "replace").split("\n")
         except FileNotFoundError:
             return None
+        except OSError as error:
+            raise StateError(f"{_RUN} cannot be read ({error.strerror})") from None
         return RunState.view(head, steps)
 
     def load(self, run_id: str) -> SavedRun | None:
@@ -162,7 +164,10 @@ class RunFile:
             held, before = state.revision, state.parts()[1]
         if held != expected:
             raise StateError(f"{_RUN} holds revision {held}, not {expected}")
-        _write_file(self._path, "\n".join([head, *before, *steps]))
+        try:
+            _write_file(self._path, "\n".join([head, *before, *steps]))
+        except OSError as error:
+            raise StateError(f"{_RUN} cannot be written ({error.strerror})") from None
 
     def runs(self, status: str | None = None) -> list[str]:
         """Return the ids of the runs of this status, of all when it is None."""
