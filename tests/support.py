@@ -19,7 +19,7 @@ from scikitplot.agent import (
     Tool,
     Toolset,
 )
-from scikitplot.agent.approval import matching
+from scikitplot.agent.approval import agreed_answers_to
 from scikitplot.agent.effects import AskApprover, AskPlanner, CallTool, CheckAnswer, Commit, Raised
 from scikitplot.agent.gates import Rules
 from scikitplot.agent.ledger import Ledger
@@ -128,7 +128,7 @@ class ByHand:
         if head.status.has_ended:
             return RunState.view(text, steps)
         request = head.open.request if head.open else None
-        answers = matching(approvals, request.digest) if request else []
+        answers = agreed_answers_to(request.digest, approvals) if request else []
         ledger = Ledger.resumed(head, text, steps, head.audit_head, self.clock, self.clock)
         return self._drive(ledger, self._loop(ledger).resume(head.open, answers, 0))
 

@@ -30,6 +30,7 @@ from scikitplot.agent import (
     Usage,
     verify_audit,
 )
+from scikitplot.agent.approval import action_digest
 from scikitplot.agent.gates import GATES
 
 DRIVERS = [ByAgent, ByHand]
@@ -102,23 +103,28 @@ def test_rule_1_the_first_gate_in_order_decides(driver: Any) -> None:
 @both
 def test_rule_1_what_runs_is_exactly_what_was_judged(driver: Any) -> None:
     """The planner's object is copied before it is judged; changing it later changes nothing."""
-    calls: list[str] = []
-    arguments = {"text": "judged"}
+    calls: list[Any] = []
+    send = Tool(
+        "send",
+        lambda to: calls.append(to),
+        parameters={
+            "type": "object",
+            "properties": {"to": {"type": "array", "items": {"type": "string"}}},
+            "required": ["to"],
+            "additionalProperties": False,
+        },
+        effect="external",
+    )
+    decision = Decision.act("send", {"to": ["ann"]})
 
     def approver(asked: Any) -> Approval:
-        arguments["text"] = "swapped by the planner"
-        asked.arguments["text"] = "swapped by the approver"
+        decision.arguments["to"].append("swapped by the planner")
+        asked.arguments["to"].append("swapped by the approver")
         return Approval(asked.digest, True, "ann")
 
-    runner = driver(
-        [writer(calls)],
-        script(Decision.act("save", arguments)),
-        policy=WRITES,
-        approver=approver,
-    )
-    state = runner.run()
-    assert calls == ["judged"]
-    assert state.steps[0].decision.arguments == {"text": "judged"}
+    state = driver([send], script(decision), policy=WRITES, approver=approver).run()
+    assert calls == [["ann"]]
+    assert state.steps[0].decision.arguments == {"to": ["ann"]}
 
 
 @both
@@ -271,6 +277,34 @@ def test_rule_4_the_trail_holds_each_event_before_its_effect(driver: Any) -> Non
     assert verify_audit(runner.records, heads={state.run_id: state.audit_head}) == []
 
 
+def test_rule_4_the_trail_is_written_before_the_state() -> None:
+    """A crash between the two leaves the trail ahead by one commit, and never behind."""
+    calls: list[str] = []
+    audit = MemoryAuditSink()
+
+    class Dies(MemoryStore):
+        alive = True
+
+        def commit(self, run_id: str, head: str, steps: Any, *, expected: int | None) -> None:
+            if '"attempt":1' in head and self.alive:
+                self.alive = False
+                raise KeyboardInterrupt
+            super().commit(run_id, head, steps, expected=expected)
+
+    store = Dies()
+    agent = Agent([writer(calls)], script(SAVE), policy=FREE, store=store, audit=audit)
+    with pytest.raises(KeyboardInterrupt):
+        agent.run("save")
+    assert audit.records[-1].event == "tool_started"
+    assert calls == []
+    (run_id,) = store.runs()
+    state = agent.resume(run_id)
+    assert calls == ["x"]
+    (resumed,) = [record for record in audit.records if record.event == "resumed"]
+    assert resumed.data["ahead"] == 2
+    assert verify_audit(audit.records, heads={run_id: state.audit_head}) == []
+
+
 # Rule 5: an approval runs its action once: one run, one step, one set of arguments, one history.
 
 
@@ -340,6 +374,37 @@ def test_rule_5_a_refusal_is_the_outcome_and_the_tool_never_runs(driver: Any) ->
     assert codes(state)[0] == "approval_denied"
     assert "not today" in state.steps[0].error
     assert calls == []
+
+
+def test_rule_5_the_digest_covers_all_that_makes_the_action() -> None:
+    tool = writer([])
+    action: dict[str, Any] = {
+        "run_id": "a" * 64,
+        "step": 1,
+        "tool": tool,
+        "arguments": "{}",
+        "history": "b" * 64,
+    }
+    others = {
+        "run_id": "c" * 64,
+        "step": 2,
+        "tool": writer([], "other"),
+        "arguments": '{"a":1}',
+        "history": "d" * 64,
+    }
+    digests = {action_digest(**action)}
+    for name, other in others.items():
+        digests.add(action_digest(**{**action, name: other}))
+    assert len(digests) == 1 + len(others)
+
+
+@pytest.mark.parametrize("holder", ["store", "audit"])
+def test_rule_5_a_run_id_is_used_once(holder: str) -> None:
+    options: Any = {"store": MemoryStore()} if holder == "store" else {"audit": MemoryAuditSink()}
+    run_id = "a" * 64
+    Agent([], script(), **options).run("first", run_id=run_id)
+    with pytest.raises(ValueError, match=f"run_id .*{'store' if holder == 'store' else 'trail'}"):
+        Agent([], script(), **options).run("second", run_id=run_id)
 
 
 def test_rule_5_a_paused_copy_is_resumed_once() -> None:
@@ -468,6 +533,17 @@ def test_rule_8_of_many_that_resume_one_run_one_goes_on(shared: str) -> None:
     assert len(approvals) == 1
     assert len(calls) == (1 if approvals[0]["granted"] else 0)
     assert verify_audit(audit.records) == []
+
+
+def test_rule_8_a_store_replaces_the_revision_that_is_expected_and_no_other() -> None:
+    store = MemoryStore()
+    store.commit("run", "{}", [], expected=None)
+    for wrong in (None, 1, -1):
+        with pytest.raises(StateError):
+            store.commit("run", '{"new":1}', ["step"], expected=wrong)
+    assert store.load("run") == ("{}", ())
+    store.commit("run", '{"new":1}', ["step"], expected=0)
+    assert store.load("run") == ('{"new":1}', ("step",))
 
 
 def test_rule_8_the_claim_comes_before_anything_is_written_or_called() -> None:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from .approval import Approval, ApprovalRequest, is_digest, matching
+from .approval import Approval, ApprovalRequest, agreed_answers_to, is_digest
 from .audit import AuditHead, AuditSink, MemoryAuditSink
 from .decision import Decision
 from .effects import AskApprover, AskPlanner, CallTool, CheckAnswer, Commit, Effect
@@ -22,7 +22,7 @@ from .loop import Effects, Loop
 from .perform import ask, call_tool
 from .policy import Limits, Policy
 from .state import RunState
-from .state.head import Head, read_head
+from .state.head import Head, check_steps, read_head
 from .stores import StateStore
 from .tools import Tool, Toolset
 from .values import JSON, check_text, type_name
@@ -208,12 +208,13 @@ class Agent:
         answers = _check_approvals(approvals)
         text, steps = self._load(state)
         head = read_head(text)
+        check_steps(head, len(steps))
         if isinstance(state, str) and head.run_id != state:
             raise StateError("the store returned another run than the one it was asked for")
         if head.status.has_ended:
             return RunState.view(text, steps)
         request = None if head.open is None else head.open.request
-        answers = [] if request is None else matching(answers, request.digest)
+        answers = [] if request is None else agreed_answers_to(request.digest, answers)
         trail, ahead = self._find_trail(head)
         ledger = Ledger.resumed(head, text, steps, trail, self._clock, self._now)
         self._drive(self._loop(ledger).resume(head.open, answers, ahead))
@@ -285,6 +286,8 @@ class Agent:
         if saved is None:
             raise StateError(f"run {run_id[:12]}: the store does not hold it")
         stored = saved[0], list(saved[1])
+        if not all(type(part) is str for part in (stored[0], *stored[1])):
+            raise StateError(f"run {run_id[:12]}: the store returned something else than texts")
         if isinstance(state, RunState) and stored != (text, steps):
             raise StateError(
                 f"run {run_id[:12]}: the store holds another state than revision "
@@ -300,28 +303,23 @@ class Agent:
         except AuditError as error:
             raise StateError(f"run {run}: {error}") from error
         if held is None and self._has_own_trail:
-            return None, 0
+            return None, 0  # nothing to compare with; the new trail goes on from the state's record
         held = None if held is None else AuditHead(*held)
-        if held is None or held.seq < known.seq:
-            raise StateError(
-                f"run {run}: the trail does not hold record {known.seq}, after which the state was "
-                "saved; pass the audit sink that the run was started with, or find what cut it"
-            )
         if held == known:
             return held, 0
-        for record in self.audit.read(head.run_id):
-            if record.seq == known.seq:
-                if record.digest != known.digest:
-                    break
-                if self.store is None:
-                    raise StateError(
-                        f"run {run}: the trail goes on after this state; it was resumed already"
-                    )
-                return held, held.seq - known.seq
-        raise StateError(
-            f"run {run}: record {known.seq} of the trail is another one than the state was saved "
-            "after"
-        )
+        if held is None or self._digest_at(head.run_id, known.seq) != known.digest:
+            raise StateError(
+                f"run {run}: the trail does not hold record {known.seq}, after which the state was "
+                "saved; pass the audit sink that the run was started with, or find what changed it"
+            )
+        if self.store is None:
+            raise StateError(
+                f"run {run}: the trail goes on after this state; it was resumed already"
+            )
+        return held, held.seq - known.seq
+
+    def _digest_at(self, run_id: str, seq: int) -> str | None:
+        return next((r.digest for r in self.audit.read(run_id) if r.seq == seq), None)
 
     def __repr__(self) -> str:
         names = [tool.name for tool in self.tools]

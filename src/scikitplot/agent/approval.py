@@ -15,7 +15,14 @@ from dataclasses import dataclass
 from .tools import Tool, ToolEffect
 from .values import JSON, check_text, digest, encode, type_name
 
-__all__ = ["Approval", "ApprovalRequest", "action_digest", "is_digest", "matching"]
+__all__ = [
+    "Approval",
+    "ApprovalRequest",
+    "action_digest",
+    "agreed_answers_to",
+    "answers_to",
+    "is_digest",
+]
 
 _DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
@@ -164,15 +171,20 @@ class Approval:
         }
 
 
-def matching(answers: Iterable[Approval], wanted: str) -> list[Approval]:
-    """Return the answers to the request of digest `wanted`, compared in constant time.
+def answers_to(wanted: str, answers: Iterable[Approval]) -> list[Approval]:
+    """Return the answers to the request of digest `wanted`, compared in constant time."""
+    return [answer for answer in answers if hmac.compare_digest(answer.digest, wanted)]
+
+
+def agreed_answers_to(wanted: str, answers: Iterable[Approval]) -> list[Approval]:
+    """Return the answers to the request of digest `wanted`.
 
     Raises
     ------
     ValueError
         If two of them disagree.
     """
-    found = [answer for answer in answers if hmac.compare_digest(answer.digest, wanted)]
+    found = answers_to(wanted, answers)
     if len({answer.granted for answer in found}) > 1:
         raise ValueError("approvals: two answers to one request disagree; pass the one that holds")
     return found

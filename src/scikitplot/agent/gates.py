@@ -16,7 +16,7 @@ from decimal import Decimal
 from difflib import get_close_matches
 from typing import NamedTuple, TypeAlias
 
-from .approval import Approval, ApprovalRequest, action_digest
+from .approval import Approval, ApprovalRequest, action_digest, answers_to
 from .policy import Limits, Policy
 from .tools import Tool, Toolset
 from .values import JSON, add_exactly, clean_text, exact
@@ -153,7 +153,7 @@ def approval(proposal: Proposal, rules: Rules) -> Denial | Ask | None:
     elif not reasons:
         return None
     asked = proposal.digest() if request is None else request.digest
-    answers = [answer for answer in proposal.answers if answer.digest == asked]
+    answers = answers_to(asked, proposal.answers)
     if not answers:
         return Ask(reasons)
     for answer in answers:

@@ -53,6 +53,8 @@ __all__ = ["MAX_ATTEMPTS", "Loop"]
 MAX_ATTEMPTS = 3
 """How often one call is started in all."""
 
+_UNKNOWN = "; whether it took effect is unknown"
+
 Effects: TypeAlias = "Generator[Effect, Any, None]"
 
 
@@ -188,6 +190,8 @@ class Loop:
                 yield from self._fail("invalid_decision", f"the answer{_at(error)}")
                 return
             fault = _at(error)
+        if reply.kind == "act" and arguments is None and not fault:
+            fault = ": those of a saved step that could not be kept"
         step = ledger.begin(decision_text(reply, text), started)
         if self._rules.limits.max_tokens is not None and reply.usage is None:
             told = "max_tokens is set and the planner reported no usage"
@@ -250,7 +254,10 @@ class Loop:
             verdict = judge(proposal, self._rules)
         ledger.take_answers(step)
         if type(verdict) is Denial:
-            ledger.deny(*verdict)
+            gate, code, error = verdict
+            if step.attempt:
+                error += f"; it was started before{_UNKNOWN}"
+            ledger.deny(gate, code, error)
             yield ledger.commit()
         else:
             yield from self._call(proposal, step)
@@ -268,6 +275,7 @@ class Loop:
         if not self._has_approver:
             return None
         asked = replace(request, arguments=json.loads(proposal.text))
+        ledger.tick()
         answer = yield AskApprover(asked)
         ledger.skip()
         if answer is None:
@@ -323,9 +331,7 @@ class Loop:
         """Go on with a call that waits for a person, or was cut off."""
         arguments = saved.decision.arguments
         proposal = self._propose(saved.decision, step, arguments, encode(arguments), "")
-        reason = None
-        if saved.request is None:
-            reason = self._why_not_again(saved, proposal)
+        reason = None if saved.request else self._why_not_again(saved, proposal)
         if reason is None:
             yield from self._act(proposal, step)
         else:
@@ -334,16 +340,15 @@ class Loop:
             yield self._ledger.commit()
 
     def _why_not_again(self, saved: OpenStep, proposal: Proposal) -> str | None:
-        unknown = "; whether it took effect is unknown"
         tool = proposal.tool = self._rules.tools.get(proposal.name)
         if saved.attempt >= MAX_ATTEMPTS:
-            return f"the call was cut off {saved.attempt} times{unknown}"
+            return f"the call was cut off {saved.attempt} times{_UNKNOWN}"
         if tool is None:
-            return f"the call was cut off and its tool is gone{unknown}"
+            return f"the call was cut off and its tool is gone{_UNKNOWN}"
         if not tool.idempotent:
-            return f"the call was cut off and is not idempotent{unknown}"
+            return f"the call was cut off and is not idempotent{_UNKNOWN}"
         if proposal.digest() != saved.digest:
-            return f"the call was cut off and its tool changed since{unknown}"
+            return f"the call was cut off and its tool changed since{_UNKNOWN}"
         return None
 
     # An answer

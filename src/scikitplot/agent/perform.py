@@ -50,7 +50,10 @@ def call_tool(effect: CallTool) -> Any:
     # A thread of its own, which nobody waits for: a call that hangs takes no other's place, and
     # the process can exit.
     thread = threading.Thread(target=work, name=f"tool {tool.name}", daemon=True)
-    thread.start()
+    try:
+        thread.start()
+    except RuntimeError:
+        return Raised("tool_failed", "no thread could be started to call the tool in")
     thread.join(tool.timeout)
     if replies:
         return replies[0]

@@ -148,12 +148,17 @@ class JsonlAuditSink:
                 raise AuditError(f"trail {self.path}: cannot be used ({error.strerror})") from None
 
     def _catch_up(self) -> None:
-        size = os.fstat(self._fd).st_size
+        status = os.fstat(self._fd)
+        if status.st_nlink == 0:
+            raise AuditError(
+                f"trail {self.path}: the file was deleted; records in it would be lost"
+            )
+        size = status.st_size
         if size == self._offset:
             return
         if size < self._offset or self._open_line:
             self._forget()
-        with open(self.path, "rb") as file:
+        with open(os.dup(self._fd), "rb") as file:
             file.seek(self._offset)
             for item in _read(file, self._lines):
                 self._lines += 1
@@ -316,4 +321,5 @@ def _is_complete(line: bytes) -> bool:
     """Return whether a line that is no record has the end of one, give or take a changed byte."""
     before, own = line[-140:-66], line[-66:-2]
     hexadecimal = sum(byte in b"0123456789abcdef" for byte in own)
-    return hexadecimal >= 63 and (b'"time"' in before or b'"seq"' in before)
+    ends = hexadecimal == 64 or (hexadecimal == 63 and line.endswith(b'"}'))
+    return ends and (b'"time"' in before or b'"seq"' in before)

@@ -108,6 +108,9 @@ def verify_audit(
         raise TypeError(f"records must be an iterable of AuditRecord, not {type_name(records)}")
     if heads is not None and not isinstance(heads, Mapping):
         raise TypeError(f"heads must be a mapping or None, not {type_name(heads)}")
+    for head in () if heads is None else heads.values():
+        if not isinstance(head, (tuple, list)) or len(head) != 2:
+            raise TypeError("heads must hold pairs of a record's number and digest")
     problems: list[AuditProblem] = []
     chains: dict[str, _Chain] = {}
     wanted = {} if heads is None else dict(heads)
@@ -119,8 +122,7 @@ def verify_audit(
                 chains.setdefault(record.run_id, _Chain()).damaged.add(record.seq)
         elif isinstance(record, AuditRecord):
             chain = chains.setdefault(record.run_id, _Chain())
-            head = wanted.get(record.run_id)
-            if head is not None and record.seq == head[0]:
+            if record.seq == wanted.get(record.run_id, (None, None))[0]:
                 chain.head_digest = record.digest
             problems.extend(_check(record, chain))
         else:

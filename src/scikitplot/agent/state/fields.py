@@ -12,12 +12,15 @@ from typing import Any
 
 from ..approval import is_digest
 from ..errors import StateError
-from ..values import JSON, InvalidValue, admit, quote, type_name
+from ..values import JSON, MAX_DEPTH, InvalidValue, admit, quote, type_name
 
-__all__ = ["MAX_SAVED", "Fields", "optional_text", "read_json"]
+__all__ = ["MAX_NESTING", "MAX_SAVED", "Fields", "optional_text", "read_json"]
 
 MAX_SAVED = 64_000_000
 """Bytes of one saved text; a larger one is not read."""
+
+MAX_NESTING = MAX_DEPTH + 16
+"""Levels of a saved text: those of a value, and those around it."""
 
 
 def optional_text(text: str | None) -> str:
@@ -31,7 +34,7 @@ def read_json(name: str, text: object) -> JSON:
         raise StateError(f"{name} must be JSON text, not {type_name(text)}")
     try:
         # Parsing bounds nothing by itself: what it gives is admitted like any value from outside.
-        return admit(json.loads(text), MAX_SAVED, max_depth=80)[0]
+        return admit(json.loads(text), MAX_SAVED, max_depth=MAX_NESTING)[0]
     except InvalidValue as error:
         raise StateError(f"{name}{error.pointer}: {error.reason}") from None
     except (ValueError, RecursionError):

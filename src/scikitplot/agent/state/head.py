@@ -17,7 +17,16 @@ from ..values import JSON, encode
 from .fields import Fields, optional_text, read_json
 from .step import read_decision
 
-__all__ = ["Head", "OpenStep", "RunStatus", "RunUsage", "head_text", "open_text", "read_head"]
+__all__ = [
+    "Head",
+    "OpenStep",
+    "RunStatus",
+    "RunUsage",
+    "check_steps",
+    "head_text",
+    "open_text",
+    "read_head",
+]
 
 VERSION = 1
 """Of the saved form. An older one is migrated, a newer one refused."""
@@ -229,6 +238,17 @@ def read_head(text: str) -> Head:
     return head
 
 
+def check_steps(head: Head, count: int) -> None:
+    """Raise `StateError` unless a head goes with so many finished steps."""
+    begun = count + (head.open is not None)
+    if head.open is not None and head.open.step != count:
+        raise StateError("saved state: the open step does not follow the finished ones")
+    if not head.status.has_ended and head.usage.decisions != begun:
+        raise StateError(
+            f"saved state: there are {head.usage.decisions} decisions and {begun} steps"
+        )
+
+
 def _check_status(fields: Fields, head: Head) -> None:
     step = head.open
     waits = head.status is RunStatus.AWAITING_APPROVAL
@@ -268,10 +288,12 @@ def _read_open(saved: JSON, run_id: str) -> OpenStep | None:
         return None
     fields = Fields("saved state: open", saved, _OPEN)
     decision = read_decision(fields.value("decision"))
+    approvals = _read_approvals(fields)
     step, attempt = fields.count("step"), fields.count("attempt")
     started, history = fields.number("started"), fields.digest("history")
     if decision.kind == "finish":
-        if fields.value("digest") is not None or attempt or fields.value("request") is not None:
+        call = approvals, attempt, fields.value("digest"), fields.value("request")
+        if call != ((), 0, None, None):
             raise fields.wrong("decision", "is a finish, which is no call")
         return OpenStep(decision, step, started, history, None, 0, None, ())
     action = fields.digest("digest")
@@ -294,7 +316,6 @@ def _read_open(saved: JSON, run_id: str) -> OpenStep | None:
         )
     elif attempt == 0:
         raise fields.wrong("attempt", "must be at least 1 without a request")
-    approvals = _read_approvals(fields)
     return OpenStep(decision, step, started, history, action, attempt, request, approvals)
 
 

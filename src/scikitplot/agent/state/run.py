@@ -9,9 +9,9 @@ from typing import Any, NamedTuple, SupportsIndex, overload
 from ..approval import ApprovalRequest
 from ..audit import AuditHead
 from ..errors import StateError
-from ..values import JSON, InvalidValue, admit, type_name
-from .fields import MAX_SAVED, read_json
-from .head import OpenStep, RunStatus, RunUsage, read_head
+from ..values import JSON, InvalidValue, admit, encode, type_name
+from .fields import MAX_NESTING, MAX_SAVED, read_json
+from .head import OpenStep, RunStatus, RunUsage, check_steps, read_head
 from .step import Step
 
 __all__ = ["InFlight", "RunState", "Steps"]
@@ -302,25 +302,24 @@ class RunState:
         StateError
             If it is no saved state, or one of a newer version; the message names the field.
         """
-        if type(saved) is not dict:
-            raise StateError(f"saved state must be an object, not {type_name(saved)}")
-        rest = dict(saved)
-        steps = rest.pop("steps", None)
         try:
-            head = admit(rest, MAX_SAVED, max_depth=80)[1]
+            copy = admit(saved, MAX_SAVED, max_depth=MAX_NESTING)[0]
         except InvalidValue as error:
             raise StateError(f"saved state{error.pointer}: {error.reason}") from None
-        step = read_head(head).open
+        if type(copy) is not dict:
+            raise StateError(f"saved state must be an object, not {type_name(saved)}")
+        steps = copy.pop("steps", None)
+        head = encode(copy)
+        read = read_head(head)
         if type(steps) is not list:
             raise StateError("saved state: steps must be a list")
         texts = []
         for index, item in enumerate(steps):
-            read = Step.from_dict(item)
-            if read.index != index:
+            step = Step.from_dict(item)
+            if step.index != index:
                 raise StateError(f"saved state: step {index} has the index of another")
-            texts.append(read.to_json())
-        if step is not None and step.step != len(texts):
-            raise StateError("saved state: the open step does not follow the finished ones")
+            texts.append(step.to_json())
+        check_steps(read, len(texts))
         return cls.view(head, texts)
 
     def __eq__(self, other: object) -> bool:
