@@ -28,15 +28,14 @@ from .visible import escape
 __all__ = ["main"]
 
 _PROGRAM = "python -m scikitplot.agent"
-_CODES = """exit codes:
-  0    demo: the run completed and its trail is sound; verify: the trail is sound
-  1    demo: it could not be carried out; verify: the trail is damaged
-  2    the arguments are wrong, or a file cannot be read
-  3    demo: the run waits for a person
+_CODES = """\
+exit codes:
+  0    done; what was verified is sound
+  1    the trail is damaged, or the demo could not be carried out
+  2    the arguments are wrong, or the trail cannot be read
+  3    the demo's run waits for a person
   130  interrupted
   141  whoever read the output went away"""
-
-
 _INTRODUCTION = """\
 The planner is a plain rule, no model. It looks a question up in the language
 reference that ships with Python, and a person is asked before it writes a note.
@@ -67,10 +66,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Examples
     --------
     >>> from scikitplot.agent.__main__ import main
-    >>> import os
-    >>> main(["verify", os.devnull])
-    ...: empty; there is no record
-    0
+    >>> main(["verify", "no such file"])  # what is wrong is told on stderr
+    2
     """
     for stream in (sys.stdin, sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # what a terminal cannot show or sends is no crash

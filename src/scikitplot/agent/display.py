@@ -18,7 +18,7 @@ from .gates import GATES
 from .state import RunState, Step
 from .state.step import read_decision
 from .values import add_exactly, exact
-from .visible import Page
+from .visible import Page, is_name
 
 __all__ = ["show_request", "show_run"]
 
@@ -33,7 +33,7 @@ def show_request(request: ApprovalRequest, *, width: int = 80, encoding: str = "
     request : ApprovalRequest
         What waits for a person.
     width : int, default=80
-        Columns, at least 40.
+        Columns, at least 60.
     encoding : str, default="utf-8"
         Of the place where it is shown.
 
@@ -97,7 +97,7 @@ def show_run(
     since : int, default=0
         Index of the first step to show.
     width : int, default=80
-        Columns, at least 40.
+        Columns, at least 60.
     encoding : str, default="utf-8"
         Of the place where it is shown.
 
@@ -113,10 +113,10 @@ def show_run(
     >>> print(show_run(agent.run("fly home"), agent.audit.records))
     Run ...: "fly home"
     <BLANKLINE>
-      0  fly: {}
-         Validation denied; Permissions, Scope, Budget, Approval not reached
-         denied (unknown_tool), cost 0.0, ... s
-         there is no tool of this name; there are none at all
+      0 call fly: {}
+        Validation denied; Permissions, Scope, Budget, Approval not reached
+        denied (unknown_tool), cost 0.0, ... s
+        error: "there is no tool of this name; there are none at all"
     <BLANKLINE>
       stopped (max_steps): 1 decision, 0 calls, cost 0.0, 0 tokens, ... s
     """
@@ -140,7 +140,7 @@ def show_run(
         f"{_count(usage.tokens, 'token')}, {usage.seconds:.3f} s",
     )
     if state.error is not None:
-        page.text("  ", state.error)
+        page.excerpt("  ", "error", state.error, 30)
     return "\n".join(page.lines)
 
 
@@ -151,16 +151,18 @@ def _show_step(
     records: list[AuditRecord],
     step: Step | None,
 ) -> None:
-    start = f"  {index}  "
+    start = f"{index:>3} "
     inner = " " * len(start)
     page.lines.append("")
     if decision is None:
         page.text(start, "what was proposed is not in the trail")
         return
-    if decision.kind == "act":
-        page.excerpt(start, decision.tool or "", decision.arguments, 2)
-    else:
+    if decision.kind == "finish":
         page.excerpt(start, "answer", decision.answer, 12)
+    elif is_name(decision.tool):
+        page.excerpt(start, f"call {decision.tool}", decision.arguments, 2)
+    else:
+        page.excerpt(start, "call", [decision.tool, decision.arguments], 4)
     if decision.reason:
         page.excerpt(inner, "reason", decision.reason, 2)
     if decision.kind == "act":
@@ -171,9 +173,9 @@ def _show_step(
         if record.event == "approval_requested":
             reasons = data.get("reasons")
             told = "; ".join(map(str, reasons)) if type(reasons) is list else ""
-            page.text(f"{inner}asked because ", told)
+            page.excerpt(inner, "asked because", told, 4)
         elif record.event == "approval_ignored":
-            page.text(f"{inner}no answer: ", str(data.get("error")))
+            page.excerpt(inner, "answer ignored", data.get("error"), 2)
         elif record.event == "approval":
             said = "granted" if data.get("granted") is True else "refused"
             page.excerpt(inner, f"{said} by", data.get("approver"), 1)
@@ -185,7 +187,7 @@ def _show_step(
     tries = f" at attempt {step.attempts}" if step.attempts > 1 else ""
     page.text(inner, f"{step.outcome.value}{code}{tries}, cost {float(cost)}, {step.seconds:.3f} s")
     if step.error is not None:
-        page.text(inner, step.error)
+        page.excerpt(inner, "error", step.error, 30)
     if step.result is not None:
         page.excerpt(inner, "result", step.result, 3)
 

@@ -5,8 +5,8 @@ Imports nothing of the package but the name of a type. Rules that hold here:
 * what is not plainly visible (control, format, bidi and zero-width characters, blanks other than
   the space, marks piled on a letter) stands there as an escape such as ``\x1b`` or ``\u202e``: it
   moves no cursor, hides nothing and starts no line;
-* lines are folded here and not by the terminal, and each starts with text of the view's own: no
-  value can pass for a part of the view;
+* lines are folded here and not by the terminal, and each starts with the view's own: a label, a
+  quote or a bar, so that no value can pass for a part of the view;
 * nothing is cut without a word in front of it that says how much is missing.
 """
 
@@ -20,7 +20,7 @@ from itertools import groupby
 
 from .values import JSON
 
-__all__ = ["Page", "escape"]
+__all__ = ["Page", "escape", "is_name"]
 
 _BLANK = re.compile(  # printable by category, yet there is nothing to see
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0"
@@ -29,6 +29,7 @@ _BLANK = re.compile(  # printable by category, yet there is nothing to see
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,39}", re.ASCII)
 _MAX_MARKS = 4  # on one letter; with more they reach into other lines
 _MAX_INDENT = 24
+_MIN_WIDTH = 60
 _json = json.JSONEncoder(ensure_ascii=False, check_circular=False).encode
 
 
@@ -50,26 +51,31 @@ def escape(text: str, encoding: str = "utf-8") -> str:
     return "".join(shown for shown, _ in _characters(text, encoding, "\\"))
 
 
+def is_name(text: object) -> bool:
+    """Return whether `text` is a short name that may stand as a label of the view."""
+    return type(text) is str and _NAME.fullmatch(text) is not None
+
+
 class Page:
     r"""Lines of a view.
 
     Parameters
     ----------
     width : int
-        Columns, at least 40.
+        Columns, at least 60.
     encoding : str
         Of the place where it is shown.
 
     Examples
     --------
-    >>> page = Page(40, "utf-8")
+    >>> page = Page(60, "utf-8")
     >>> page.text("because ", "it writes")
     >>> page.excerpt("  ", "result", "x" * 100, 1)
     >>> page.value(2, "text", "\n" * 5000 + "rm -rf /\x1b[2K")
     >>> print("\n".join(page.lines))
     because it writes
-      result (66 more characters):
-        "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
+      result (46 more characters):
+      | "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
       text:
         "\n"
         (this line 5,000 times)
@@ -78,35 +84,33 @@ class Page:
 
     def __init__(self, width: int, encoding: str) -> None:
         self.lines: list[str] = []
-        self._width = max(width, 40)
+        self._width = max(width, _MIN_WIDTH)
         self._encoding = encoding
 
     def text(self, start: str, text: str) -> None:
-        """Add text behind `start`, whole."""
+        """Add text behind `start`, whole; rows below it start with a bar."""
         for row in self._fold(text, len(start), "\\") or [[]]:
             self.lines.append((start + "".join(row)).rstrip())
-            start = " " * len(start)
+            start = f"{' ' * (len(start) - 2)}| "
 
     def excerpt(self, start: str, label: str, value: JSON, most: int) -> None:
-        """Add as much of a value as fits in `most` rows; the label may be from outside, too."""
+        """Add as much of a value, as JSON, as fits behind a label or in `most` rows below it."""
         text = _json(value)
-        below = " " * (len(start) + 2)
-        rows = self._fold(text[: most * self._width], len(below), "")
-        missing = len(text) - sum(map(len, rows[:most]))
-        shown = ["".join(row).rstrip() for row in rows[:most]]
-        if missing:
-            label += f" ({missing:,} more characters)"
-        elif len(shown) == 1 and len(start) + len(label) + 2 + len(shown[0]) <= self._width:
-            self.lines.append(f"{start}{escape(label, self._encoding)}: {shown[0]}")
+        behind = self._fold(text[: self._width], len(start) + len(label) + 2, "")
+        if len(behind) == 1 and len(behind[0]) == len(text):
+            self.lines.append(f"{start}{label}: {''.join(behind[0])}")
             return
-        self.text(start, f"{label}:")
-        self.lines += [below + row for row in shown]
+        below = " " * len(start) + "| "
+        rows = self._fold(text[: most * self._width], len(below), "")[:most]
+        missing = len(text) - sum(map(len, rows))
+        self.text(start, f"{label} ({missing:,} more characters):" if missing else f"{label}:")
+        self.lines += [below + "".join(row).rstrip() for row in rows]
 
     def value(self, indent: int, name: str | None, value: JSON) -> None:
         """Add a value whole, with its name in an object or, without one, as an item of a list."""
         pad = " " * min(indent, _MAX_INDENT)
         start = f"{pad}- " if name is None else f"{pad}{name}: "
-        if name is not None and not _NAME.fullmatch(name):
+        if name is not None and not is_name(name):
             self._literals(pad, name)
             start = f"{pad}: "
         text = _json(value)
