@@ -89,9 +89,10 @@ class Page:
 
     def text(self, start: str, text: str) -> None:
         """Add text behind `start`, whole; rows below it start with a bar."""
-        for row in self._fold(text, len(start), "\\") or [[]]:
+        below = " " * (len(start) - 2) + "| "
+        for row in self._fold(text, len(below), "\\") or [[]]:
             self.lines.append((start + "".join(row)).rstrip())
-            start = f"{' ' * (len(start) - 2)}| "
+            start = below
 
     def excerpt(self, start: str, label: str, value: JSON, most: int) -> None:
         """Add as much of a value, as JSON, as fits behind a label or in `most` rows below it."""
@@ -117,7 +118,11 @@ class Page:
         is_plain = text.isascii() and text.isprintable() and "\\" not in text
         if type(value) is str:
             self._literals(start, value)
-        elif not value or type(value) not in (list, dict) or (is_plain and self._fits(start, text)):
+        elif (
+            not value
+            or type(value) not in (list, dict)
+            or (is_plain and len(start) + len(text) <= self._width)
+        ):
             self.text(start, text)
         else:
             self.lines.append(f"{start}{text[0]}")
@@ -126,26 +131,27 @@ class Page:
                 self.value(indent + 2, key, item)
             self.lines.append(f"{pad}{text[-1]}")
 
-    def _fits(self, start: str, text: str) -> bool:
-        return len(start) + len(text) <= self._width
-
     def _literals(self, start: str, text: str) -> None:
         """Add a text as literals of Python, one for each of its lines."""
-        rows = []
+        lines = re.findall(r"[^\n]*\n|[^\n]+", text) or [""]
+        if len(lines) == 1:
+            rows = self._quoted(text[: self._width], len(start))
+            if len(rows) == 1 and len(text) <= self._width:
+                self.lines.append(start + rows[0])
+                return
         below = len(start) - len(start.lstrip()) + 2
-        for line in re.findall(r"[^\n]*\n|[^\n]+", text) or [""]:
-            quote = "'" if '"' in line and "'" not in line else '"'
-            folded = self._fold(line, below + 2, f"\\{quote}")
-            rows += [f"{quote}{''.join(row)}{quote}" for row in folded or [[]]]
-        if len(rows) == 1 and self._fits(start, rows[0]):
-            self.lines.append(start + rows[0])
-            return
+        rows = [row for line in lines for row in self._quoted(line, below)]
         self.lines.append(start.rstrip())
         for row, equal in groupby(rows):
             count = len(list(equal))
             self.lines += [" " * below + row] * (count if count < 4 else 1)
             if count >= 4:
                 self.lines.append(f"{' ' * below}(this line {count:,} times)")
+
+    def _quoted(self, line: str, indent: int) -> list[str]:
+        quote = "'" if '"' in line and "'" not in line else '"'
+        rows = self._fold(line, indent + 2, f"\\{quote}") or [[]]
+        return [f"{quote}{''.join(row)}{quote}" for row in rows]
 
     def _fold(self, text: str, indent: int, doubled: str) -> list[list[str]]:
         """Return rows that fit behind an indent, broken at a space where there is one."""
