@@ -225,7 +225,9 @@ def check_text(name: str, value: object, limit: int = MAX_TEXT) -> str:
         try:
             _check_surrogates(value)
         except InvalidValue:
-            raise ValueError(f"{name} has a lone surrogate; decode it with errors='replace'") from None
+            raise ValueError(
+                f"{name} has a lone surrogate; decode it with errors='replace'"
+            ) from None
     return value
 
 
