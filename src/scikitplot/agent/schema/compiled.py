@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from .bounds import MAX_PROBLEMS, TooMuch
+from .bounds import MAX_PROBLEMS, TooMuch, metered
 from .explain import explain
-from .fast import never, tables
-from .reader import read, token
+from .fast import make_table
+from .graph import plan
+from .nodes import token
+from .reader import read
 
 __all__ = ["CompiledSchema", "Problem", "compile", "validate"]
+
+_FULL = "cannot be validated here: the call stack is nearly full"
 
 
 class Problem(NamedTuple):
@@ -64,21 +68,31 @@ class CompiledSchema:
     [Problem(pointer='', rule='type', message='must be an integer')]
     """
 
-    __slots__ = ("_root", "_table", "schema")
+    __slots__ = ("_counted", "_root", "_table", "schema")
 
     def __init__(self, schema: dict[str, Any] | bool, assert_formats: bool = False) -> None:
         nodes = read(schema, assert_formats)
         self.schema = schema
         self._root = nodes[0]
-        self._table = tables(nodes)
+        order = plan(nodes)
+        self._counted = bool(order.charges)
+        self._table = make_table(nodes[0], order)
 
     def accepts(self, value: Any) -> bool:
         """Return whether `value` is valid; a value that meets a bound is not."""
-        test = self._table.get(type(value), never)
         try:
-            return test is None or test(value)
+            return self._decide(value)
         except TooMuch:
             return False
+
+    def _decide(self, value: Any) -> bool:
+        test = self._table[type(value)]
+        if test is None:
+            return True
+        try:
+            return metered(test, value) if self._counted else test(value)
+        except RecursionError:
+            raise TooMuch(_FULL) from None
 
     def problems(self, value: Any) -> list[Problem]:
         """Return every problem of `value`, an empty list if it is valid."""
@@ -86,6 +100,8 @@ class CompiledSchema:
             found = explain(self._root, value)
         except TooMuch as bound:
             return [Problem("", "limit", str(bound))]
+        except RecursionError:
+            return [Problem("", "limit", _FULL)]
         problems = [Problem("".join(map(token, path)), rule, text) for path, rule, text in found]
         if len(problems) == MAX_PROBLEMS:
             text = f"has {MAX_PROBLEMS} problems or more; the first are listed"
@@ -99,7 +115,7 @@ def compile(schema: dict[str, Any] | bool, *, assert_formats: bool = False) -> C
     Parameters
     ----------
     schema : dict or bool
-        A JSON Schema of draft 2020-12.
+        A JSON Schema of draft 2020-12, or of draft-07 if its ``$schema`` says so.
     assert_formats : bool, default=False
         Whether `format` is checked; otherwise it is an annotation.
 
@@ -144,7 +160,10 @@ def validate(schema: CompiledSchema | dict[str, Any] | bool, value: Any) -> list
     property "name" is missing
     """
     compiled = schema if isinstance(schema, CompiledSchema) else compile(schema)
-    if compiled.accepts(value):
-        return []
+    try:
+        if compiled._decide(value):
+            return []
+    except TooMuch as bound:
+        return [Problem("", "limit", str(bound))]
     disagreement = Problem("", "limit", "is refused, though no rule was found that it breaks")
     return compiled.problems(value) or [disagreement]

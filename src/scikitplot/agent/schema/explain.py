@@ -1,20 +1,32 @@
 """The slow way: an interpreting walk that collects every problem.
 
-Imports `reader` and `equality`, and nothing of the fast way: the two are independent on purpose,
-so that each checks the other. A message tells what the schema asks and never what the value is.
+Imports `nodes`, `rules`, `equality` and `bounds`, and nothing of the fast way: the two are
+independent on purpose, so that each checks the other. Here are the rules that apply further
+schemas; those that look at one value alone are in `rules`.
+
+What a node says of a value depends on the two alone, so the answer is kept where references could
+lead to the same pair again, and the steps of a walk do not grow with the number of ways.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
-from ..values import clean_text
-from .bounds import MAX_PROBLEMS
-from .equality import is_multiple, key, parts
+from ..values import type_name
+from .bounds import (
+    MAX_NESTING,
+    MAX_PROBLEMS,
+    MAX_STEPS,
+    NAMES_UNIT,
+    TEXT_UNIT,
+    too_many_steps,
+    too_nested,
+)
+from .equality import key
 from .keywords import nearest
-from .reader import Node
+from .nodes import Node
+from .rules import KINDS, RULES, shown
 
 __all__ = ["Found", "explain"]
 
@@ -23,192 +35,279 @@ Found: TypeAlias = tuple[tuple[str | int, ...], str, str]
 
 
 def explain(node: Node, value: Any) -> list[Found]:
-    """Return what is wrong with `value` under `node`, at most `MAX_PROBLEMS` problems."""
-    if node.never:
-        return [((), "false", "nothing is allowed here")]
-    found: list[Found] = []
-    for keyword, argument in node.rules.items():
-        if keyword in _RULES:
-            _RULES[keyword](node, argument, value, found)
-        if len(found) >= MAX_PROBLEMS:
-            break
-    return found[:MAX_PROBLEMS]
+    """Return what is wrong with `value` under `node`, at most `MAX_PROBLEMS` problems.
+
+    Raises
+    ------
+    TooMuch
+        If the value is nested too deep, or takes too many steps.
+    """
+    return _Walk().visit(node, value).found
 
 
-def _below(node: Node, value: Any, step: str | int, found: list[Found]) -> None:
-    if len(found) < MAX_PROBLEMS:
-        found += [((step, *path), rule, text) for path, rule, text in explain(node, value)]
+class _Result:
+    """What one schema says of one value: the problems, and the members or items it evaluated."""
+
+    __slots__ = ("found", "seen")
+
+    def __init__(self) -> None:
+        self.found: list[Found] = []
+        self.seen: set[str | int] = set()
 
 
-def _is_number(value: Any) -> bool:
-    return type(value) in (int, float)
+class _Walk:
+    def __init__(self) -> None:
+        self.steps = MAX_STEPS
+        self.depth = MAX_NESTING
+        self.known: dict[tuple[Node, int], _Result] = {}
+
+    def spend(self, steps: int) -> None:
+        self.steps -= steps
+        if self.steps < 0:
+            raise too_many_steps()
+
+    def find_key(self, value: Any) -> str:
+        text = key(value)
+        self.spend(len(text) // TEXT_UNIT)
+        return text
+
+    def visit(self, node: Node, value: Any) -> _Result:
+        if not node.referred:
+            return self.look(node, value)
+        place = (node, id(value))  # the value outlives the walk
+        result = self.known.get(place)
+        if result is None:
+            self.spend(8)  # so that the steps bound the memory too
+            result = self.known[place] = self.look(node, value)
+        return result
+
+    def look(self, node: Node, value: Any) -> _Result:
+        result = _Result()
+        found = result.found
+        kind = KINDS.get(type(value))
+        if node.never:
+            found.append(((), "false", "nothing is allowed here"))
+            return result
+        if kind is None:
+            found.append(((), "type", f"a {type_name(value)} is no JSON value"))
+            return result
+        self.depth -= 1
+        if self.depth < 0:
+            raise too_nested()
+        self.spend(1)
+        for keyword, argument in node.rules.items():
+            if keyword in RULES:
+                about, rule = RULES[keyword]
+                if about == "any" or about == kind:
+                    if kind == "string":
+                        self.spend(len(value) // TEXT_UNIT)
+                    elif keyword == "required" or keyword == "dependentRequired":
+                        self.spend(len(argument) // NAMES_UNIT)
+                    name = node.written.get(keyword, keyword)
+                    found += [((), name, text) for text in rule(argument, value, self.find_key)]
+            elif keyword in _APPLY:
+                about, apply = _APPLY[keyword]
+                if about == "any" or about == kind:
+                    apply(self, node, argument, value, result)
+        for keyword in ("unevaluatedProperties", "unevaluatedItems"):
+            if keyword in node.rules:
+                self.unevaluated(node, keyword, value, result)
+        if len(found) > 1:
+            result.found = list(dict.fromkeys(found))[:MAX_PROBLEMS]
+        self.depth += 1
+        return result
+
+    def part(
+        self, node: Node, keyword: str, below: Node, step: str | int, item: Any, result: _Result
+    ) -> None:
+        """Visit one member or item, which the schema of `keyword` is for."""
+        result.seen.add(step)
+        if len(result.found) >= MAX_PROBLEMS:
+            return
+        if below.never:
+            text = "is not allowed here"
+            declared = node.rules.get("properties", ())
+            if isinstance(step, str) and step not in declared:
+                text += nearest(step, declared)
+            result.found.append(((step,), node.written.get(keyword, keyword), text))
+            return
+        result.found += [
+            ((step, *path), rule, text) for path, rule, text in self.visit(below, item).found
+        ]
+
+    def unevaluated(self, node: Node, keyword: str, value: Any, result: _Result) -> None:
+        pairs: Iterable[tuple[str | int, Any]] = ()
+        if type(value) is dict and keyword == "unevaluatedProperties":
+            pairs = value.items()
+        elif type(value) is list and keyword == "unevaluatedItems":
+            pairs = enumerate(value)
+        for step, item in pairs:
+            if step not in result.seen:
+                self.part(node, keyword, node.rules[keyword], step, item, result)
 
 
-def _shown(value: Any) -> str:
-    return clean_text(json.dumps(value, ensure_ascii=False), 60)
+def _apply_all(walk: _Walk, nodes: Iterable[Node], value: Any, result: _Result) -> None:
+    for below in nodes:
+        other = walk.visit(below, value)
+        result.found += other.found
+        result.seen |= other.seen
 
 
-_IS: dict[str, Callable[[Any], bool]] = {
-    "array": lambda value: type(value) is list,
-    "boolean": lambda value: type(value) is bool,
-    "integer": lambda value: type(value) is int or (type(value) is float and value.is_integer()),
-    "null": lambda value: value is None,
-    "number": _is_number,
-    "object": lambda value: type(value) is dict,
-    "string": lambda value: type(value) is str,
-}
+def _ref(walk: _Walk, node: Node, below: Node, value: Any, result: _Result) -> None:
+    _apply_all(walk, [below], value, result)
 
 
-def _type(node: Node, names: frozenset[str], value: Any, found: list[Found]) -> None:
-    if not any(_IS[name](value) for name in names):
-        article = "an" if min(names)[0] in "aio" else "a"
-        found.append(((), "type", f"must be {article} {' or '.join(sorted(names))}"))
+def _all_of(walk: _Walk, node: Node, nodes: list[Node], value: Any, result: _Result) -> None:
+    _apply_all(walk, nodes, value, result)
 
 
-def _enum(node: Node, choices: tuple[Any, ...], value: Any, found: list[Found]) -> None:
-    own = key(value)
-    if all(key(choice) != own for choice in choices):
-        some = ", ".join(_shown(choice) for choice in choices[:8])
-        more = f" or one of {len(choices) - 8} more" if len(choices) > 8 else ""
-        text = f"must be one of {some}{more}" if len(choices) > 1 else f"must be {some}"
-        found.append(((), "const" if "const" in node.rules else "enum", text))
+def _any_of(walk: _Walk, node: Node, nodes: list[Node], value: Any, result: _Result) -> None:
+    others = [walk.visit(below, value) for below in nodes]
+    met = [other for other in others if not other.found]
+    for other in met:
+        result.seen |= other.seen
+    if not met:
+        result.found += _unmet("anyOf", others)
 
 
-def _minimum(node: Node, bound: float, value: Any, found: list[Found]) -> None:
-    if _is_number(value) and not value >= bound:
-        found.append(((), "minimum", f"must be at least {_shown(bound)}"))
+def _one_of(walk: _Walk, node: Node, nodes: list[Node], value: Any, result: _Result) -> None:
+    others = [walk.visit(below, value) for below in nodes]
+    met = [index for index, other in enumerate(others) if not other.found]
+    if not met:
+        result.found += _unmet("oneOf", others)
+    elif len(met) == 1:
+        result.seen |= others[met[0]].seen
+    else:
+        which = ", ".join(map(str, met[:8]))
+        text = f"must meet one alternative only, and meets {len(met)} (at {which})"
+        result.found.append(((), "oneOf", text))
 
 
-def _maximum(node: Node, bound: float, value: Any, found: list[Found]) -> None:
-    if _is_number(value) and not value <= bound:
-        found.append(((), "maximum", f"must be at most {_shown(bound)}"))
+def _unmet(keyword: str, others: list[_Result]) -> list[Found]:
+    """Return the problem that no alternative is met, and those of the one that was meant.
+
+    That is the only one which is for the value's type, and for its member that tells the kinds of
+    object apart; if it is not the only one, each says what it asks first.
+    """
+    meant = [other for other in others if not any(map(_tells_apart, other.found))]
+    if len(meant) == 1:
+        return [
+            ((), keyword, "meets no alternative; the nearest asks what follows"),
+            *meant[0].found,
+        ]
+    firsts = [other.found[0] for other in others]
+    asked = list(dict.fromkeys(text for path, rule, text in firsts if not path and rule in RULES))
+    text = f"meets none of {len(others)} alternatives"
+    return [((), keyword, f"{text}: {'; or '.join(asked[:8])}" if asked else text)]
 
 
-def _exclusive_minimum(node: Node, bound: float, value: Any, found: list[Found]) -> None:
-    if _is_number(value) and not value > bound:
-        found.append(((), "exclusiveMinimum", f"must be above {_shown(bound)}"))
+def _tells_apart(found: Found) -> bool:
+    path, rule, _ = found
+    return (not path and rule in ("type", "false")) or (len(path) < 2 and rule in ("const", "enum"))
 
 
-def _exclusive_maximum(node: Node, bound: float, value: Any, found: list[Found]) -> None:
-    if _is_number(value) and not value < bound:
-        found.append(((), "exclusiveMaximum", f"must be below {_shown(bound)}"))
+def _not(walk: _Walk, node: Node, below: Node, value: Any, result: _Result) -> None:
+    if not walk.visit(below, value).found:
+        result.found.append(((), "not", "must not be what the schema under 'not' allows"))
 
 
-def _multiple(node: Node, divisor: float, value: Any, found: list[Found]) -> None:
-    if _is_number(value) and not is_multiple(value, parts(divisor)):
-        found.append(((), "multipleOf", f"must be a multiple of {_shown(divisor)}"))
+def _if(walk: _Walk, node: Node, below: Node, value: Any, result: _Result) -> None:
+    condition = walk.visit(below, value)
+    keyword = "else" if condition.found else "then"
+    if not condition.found:
+        result.seen |= condition.seen
+    if keyword in node.rules:
+        _apply_all(walk, [node.rules[keyword]], value, result)
 
 
-def _size(keyword: str, kind: type[Any], least: bool, unit: str) -> _Rule:
-    def rule(node: Node, bound: int, value: Any, found: list[Found]) -> None:
-        if type(value) is kind and (len(value) < bound if least else len(value) > bound):
-            side = "least" if least else "most"
-            found.append(((), keyword, f"must have at {side} {bound} {unit}"))
-
-    return rule
+def _dependent_schemas(
+    walk: _Walk, node: Node, nodes: dict[str, Node], value: dict[str, Any], result: _Result
+) -> None:
+    _apply_all(walk, [below for name, below in nodes.items() if name in value], value, result)
 
 
-def _unique_items(node: Node, asked: bool, value: Any, found: list[Found]) -> None:
-    if not asked or type(value) is not list:
-        return
-    seen: dict[str, int] = {}
-    for index, item in enumerate(value):
-        first = seen.setdefault(key(item), index)
-        if first != index:
-            text = f"items {first} and {index} are equal; each must differ from all others"
-            found.append(((), "uniqueItems", text))
+def _properties(
+    walk: _Walk, node: Node, nodes: dict[str, Node], value: dict[str, Any], result: _Result
+) -> None:
+    for name in nodes.keys() & value.keys() if len(value) < len(nodes) else nodes:
+        if name in value:
+            walk.part(node, "properties", nodes[name], name, value[name], result)
+
+
+def _pattern_properties(
+    walk: _Walk,
+    node: Node,
+    asked: list[tuple[str, Callable[[str], bool], Node]],
+    value: dict[str, Any],
+    result: _Result,
+) -> None:
+    for name, item in value.items():
+        walk.spend(len(asked) * (1 + len(name) // TEXT_UNIT))
+        for _, matches, below in asked:
+            if matches(name):
+                walk.part(node, "patternProperties", below, name, item, result)
+
+
+def _additional_properties(
+    walk: _Walk, node: Node, below: Node, value: dict[str, Any], result: _Result
+) -> None:
+    declared = node.rules.get("properties", ())
+    patterns = node.rules.get("patternProperties", ())
+    for name, item in value.items():
+        if name not in declared and not any(matches(name) for _, matches, _ in patterns):
+            walk.part(node, "additionalProperties", below, name, item, result)
+
+
+def _property_names(
+    walk: _Walk, node: Node, below: Node, value: dict[str, Any], result: _Result
+) -> None:
+    for name in value:
+        result.found += [
+            ((name,), "propertyNames", f"the name of this property: {text}")
+            for _, _, text in walk.visit(below, name).found
+        ]
+        if len(result.found) >= MAX_PROBLEMS:
             return
 
 
-def _prefix_items(node: Node, nodes: list[Node], value: Any, found: list[Found]) -> None:
-    if type(value) is list:
-        for index, (below, item) in enumerate(zip(nodes, value, strict=False)):
-            _below(below, item, index, found)
+def _prefix_items(
+    walk: _Walk, node: Node, nodes: list[Node], value: list[Any], result: _Result
+) -> None:
+    for index, (below, item) in enumerate(zip(nodes, value, strict=False)):
+        walk.part(node, "prefixItems", below, index, item, result)
 
 
-def _items(node: Node, below: Node, value: Any, found: list[Found]) -> None:
-    if type(value) is list:
-        for index in range(len(node.rules.get("prefixItems", ())), len(value)):
-            _below(below, value[index], index, found)
+def _items(walk: _Walk, node: Node, below: Node, value: list[Any], result: _Result) -> None:
+    for index in range(len(node.rules.get("prefixItems", ())), len(value)):
+        walk.part(node, "items", below, index, value[index], result)
 
 
-def _required(node: Node, names: tuple[str, ...], value: Any, found: list[Found]) -> None:
-    if type(value) is dict:
-        found += [
-            ((), "required", f"property {_shown(name)} is missing")
-            for name in names
-            if name not in value
-        ]
+def _contains(walk: _Walk, node: Node, below: Node, value: list[Any], result: _Result) -> None:
+    met = {index for index, item in enumerate(value) if not walk.visit(below, item).found}
+    result.seen |= met
+    least, most = node.rules.get("minContains", 1), node.rules.get("maxContains")
+    if len(met) < least:
+        text = f"must hold at least {shown(least)} of what 'contains' asks, and holds {len(met)}"
+        result.found.append(((), "contains" if least == 1 else "minContains", text))
+    if most is not None and len(met) > most:
+        text = f"must hold at most {shown(most)} of what 'contains' asks, and holds {len(met)}"
+        result.found.append(((), "maxContains", text))
 
 
-def _properties(node: Node, nodes: dict[str, Node], value: Any, found: list[Found]) -> None:
-    if type(value) is dict:
-        for name, below in nodes.items():
-            if name in value:
-                _below(below, value[name], name, found)
-
-
-def _additional(node: Node, below: Node, value: Any, found: list[Found]) -> None:
-    if type(value) is not dict:
-        return
-    declared = node.rules.get("properties", {})
-    for name, item in value.items():
-        if name in declared:
-            continue
-        if below.never:
-            near = nearest(name, list(declared))
-            text = f"no property of this name is allowed{near}"
-            found.append(((name,), "additionalProperties", text))
-        else:
-            _below(below, item, name, found)
-
-
-def _all_of(node: Node, nodes: list[Node], value: Any, found: list[Found]) -> None:
-    for below in nodes:
-        found += explain(below, value)
-
-
-def _any_of(node: Node, nodes: list[Node], value: Any, found: list[Found]) -> None:
-    if all(explain(below, value) for below in nodes):
-        found.append(((), "anyOf", f"must meet at least one of {len(nodes)} alternatives"))
-
-
-def _one_of(node: Node, nodes: list[Node], value: Any, found: list[Found]) -> None:
-    met = sum(not explain(below, value) for below in nodes)
-    if met != 1:
-        text = f"must meet exactly one of {len(nodes)} alternatives, and meets {met or 'none'}"
-        found.append(((), "oneOf", text))
-
-
-def _not(node: Node, below: Node, value: Any, found: list[Found]) -> None:
-    if not explain(below, value):
-        found.append(((), "not", "must not meet the schema under 'not'"))
-
-
-_Rule: TypeAlias = Callable[[Node, Any, Any, list[Found]], None]
-_RULES: dict[str, _Rule] = {
-    "additionalProperties": _additional,
-    "allOf": _all_of,
-    "anyOf": _any_of,
-    "const": _enum,
-    "enum": _enum,
-    "exclusiveMaximum": _exclusive_maximum,
-    "exclusiveMinimum": _exclusive_minimum,
-    "items": _items,
-    "maxItems": _size("maxItems", list, False, "items"),
-    "maxLength": _size("maxLength", str, False, "characters"),
-    "maxProperties": _size("maxProperties", dict, False, "properties"),
-    "maximum": _maximum,
-    "minItems": _size("minItems", list, True, "items"),
-    "minLength": _size("minLength", str, True, "characters"),
-    "minProperties": _size("minProperties", dict, True, "properties"),
-    "minimum": _minimum,
-    "multipleOf": _multiple,
-    "not": _not,
-    "oneOf": _one_of,
-    "prefixItems": _prefix_items,
-    "properties": _properties,
-    "required": _required,
-    "type": _type,
-    "uniqueItems": _unique_items,
+_APPLY: dict[str, tuple[str, Callable[[_Walk, Node, Any, Any, _Result], None]]] = {
+    "$ref": ("any", _ref),
+    "additionalProperties": ("object", _additional_properties),
+    "allOf": ("any", _all_of),
+    "anyOf": ("any", _any_of),
+    "contains": ("array", _contains),
+    "dependentSchemas": ("object", _dependent_schemas),
+    "if": ("any", _if),
+    "items": ("array", _items),
+    "not": ("any", _not),
+    "oneOf": ("any", _one_of),
+    "patternProperties": ("object", _pattern_properties),
+    "prefixItems": ("array", _prefix_items),
+    "properties": ("object", _properties),
+    "propertyNames": ("object", _property_names),
 }
+"""For each keyword the kind of value that it speaks of, and its rule."""
