@@ -6,9 +6,12 @@ a matcher answers for every text.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from .pattern_dfa import Automaton, LazyMatcher
 from .pattern_parser import PatternError, parse
-from .pattern_tree import size, trim
+from .pattern_re import compile_re, is_linear
+from .pattern_tree import Node, size, trim
 
 __all__ = ["MAX_STATES", "Matcher", "PatternError", "compile_pattern"]
 
@@ -32,20 +35,20 @@ class Matcher:
         The pattern as it was given.
     """
 
-    __slots__ = ("_automaton", "source")
+    __slots__ = ("_root", "_test", "source")
 
     def __init__(self, source: str) -> None:
         self.source = source
-        root = trim(parse(source))
-        states = size(root)
-        if states > MAX_STATES:
+        self._root: Node = trim(parse(source))
+        self._test: Callable[[str], object] | None = None
+        states = size(self._root)
+        if states > MAX_STATES and not is_linear(self._root):
             raise PatternError(
                 f"{states} states with its counts written out, {MAX_STATES} are allowed", 0
             )
-        self._automaton = LazyMatcher(Automaton(root))
 
     def __call__(self, text: str) -> bool:
-        return self._automaton(text)
+        return bool((self._test or self._prepared())(text))
 
     def __repr__(self) -> str:
         return f"compile_pattern({self.source!r})"
@@ -53,12 +56,29 @@ class Matcher:
     def __reduce__(self) -> tuple[type[Matcher], tuple[str]]:
         return Matcher, (self.source,)
 
-    def steps(self, text: str) -> int:
-        """Return the steps that a matcher which has read nothing yet takes for `text`.
+    def _prepared(self) -> Callable[[str], object]:
+        # Not before the first text: most patterns of a large schema meet none. Two threads that
+        # are both first make the same thing twice, and one of the two stays.
+        if is_linear(self._root):
+            self._test = compile_re(self._root)
+        else:
+            self._test = LazyMatcher(Automaton(self._root))
+        return self._test
 
-        A step is a code point that was read, or a look-up while a state was made.
+    def steps(self, text: str) -> int:
+        """Return the steps that the automaton of the pattern, when it is new, takes for `text`.
+
+        A step is a code point that was read, or a look-up while a state was made. The automaton
+        counts also where ``re`` searches: of what ``re`` does, the proof is in `pattern_re`.
+
+        Raises
+        ------
+        ValueError
+            If only ``re`` can search for the pattern, because its counts are above `MAX_STATES`.
         """
-        return self._automaton.steps(text)
+        if size(self._root) > MAX_STATES:
+            raise ValueError("the counts of this pattern are too large to be written out")
+        return LazyMatcher(Automaton(self._root)).steps(text)
 
 
 def compile_pattern(source: str) -> Matcher:
