@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 __all__ = [
+    "KEY_UNIT",
     "MAX_DEPTH",
     "MAX_LISTED",
     "MAX_NESTING",
@@ -40,7 +41,7 @@ MAX_VALUES = 100_000
 """Values in all `enum`, `const` and name lists of one schema together; a text counts one more for
 each `TEXT_UNIT` characters."""
 
-MAX_PATTERNS = 1_000
+MAX_PATTERNS = 100
 """Different patterns in one schema."""
 
 MAX_NESTING = 192
@@ -49,7 +50,7 @@ as deep as `values.admit` lets through."""
 
 MAX_STEPS = 1_000_000
 """Steps of one validation. A step is a schema applied to a value or to a member of one, or
-`TEXT_UNIT` characters searched or compared, or `NAMES_UNIT` names looked up."""
+`TEXT_UNIT` characters searched, `KEY_UNIT` compared, or `NAMES_UNIT` names looked up."""
 
 MAX_WEIGHT = 32
 """Subschemas that may look at one value in a schema whose validation is not counted: it costs no
@@ -63,6 +64,9 @@ MAX_LISTED = 10
 
 TEXT_UNIT = 32
 """Characters of a text that count as a step or a value."""
+
+KEY_UNIT = 8
+"""Characters of the canonical text of a value that count as a step, where it is compared whole."""
 
 NAMES_UNIT = 16
 """Names of a `required` list that count as a step."""
@@ -78,7 +82,7 @@ class _Meter:
     def __init__(self) -> None:
         self.steps = MAX_STEPS
         self.depth = MAX_NESTING
-        self.known: dict[tuple[int, int], bool] = {}
+        self.known: dict[tuple[int, int], Any] = {}
 
 
 class _Threads(threading.local):
@@ -89,14 +93,18 @@ class _Threads(threading.local):
 _threads = _Threads()
 
 
-def metered(test: Callable[[Any], bool], value: Any) -> bool:
-    """Return ``test(value)``, counted by a meter of its own."""
-    outer = _threads.meter
-    _threads.meter = _Meter()
-    try:
-        return test(value)
-    finally:
-        _threads.meter = outer
+def metered(test: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    """Return `test` so that each call of it is counted by a meter of its own."""
+
+    def measured(value: Any) -> bool:
+        outer = _threads.meter
+        _threads.meter = _Meter()
+        try:
+            return test(value)
+        finally:
+            _threads.meter = outer
+
+    return measured
 
 
 def spend(steps: int) -> None:
@@ -133,7 +141,7 @@ def guarded(
     size, height : int
         How many schemas it applies to the value, and how many of them inside each other.
     shared : int or None
-        A number for the schema if it may meet the same value on many ways; it is then asked once.
+        A number for `test` if it may meet the same value on many ways; it is then asked once.
     """
     measure: Callable[[Any], int] = len if kind in (dict, list, str) else _nothing
     unit = TEXT_UNIT if kind is str else 1
@@ -143,8 +151,8 @@ def guarded(
         meter = threads.meter
         if shared is not None:
             place = (shared, id(value))  # the value outlives the meter
-            known = meter.known.get(place)
-            if known is not None:
+            known = meter.known.get(place, meter)
+            if known is not meter:
                 return known
         meter.steps -= size * (1 + measure(value) // unit)
         meter.depth -= height

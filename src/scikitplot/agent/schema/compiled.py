@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from .bounds import MAX_PROBLEMS, TooMuch, metered
+from .bounds import MAX_PROBLEMS, TooMuch
 from .explain import explain
 from .fast import make_table
 from .graph import plan
@@ -16,8 +16,6 @@ from .nodes import token
 from .reader import read
 
 __all__ = ["CompiledSchema", "Problem", "compile", "validate"]
-
-_FULL = "cannot be validated here: the call stack is nearly full"
 
 
 class Problem(NamedTuple):
@@ -48,6 +46,11 @@ class Problem(NamedTuple):
         return f"{self.pointer}: {self.message}" if self.pointer else self.message
 
 
+_REFUSED = Problem(
+    "", "limit", "is refused: a bound was met, or the two ways of validating disagree"
+)
+
+
 class CompiledSchema:
     """A schema that was read and checked; made by `compile`.
 
@@ -68,31 +71,21 @@ class CompiledSchema:
     [Problem(pointer='', rule='type', message='must be an integer')]
     """
 
-    __slots__ = ("_counted", "_root", "_table", "schema")
+    __slots__ = ("_root", "_table", "schema")
 
     def __init__(self, schema: dict[str, Any] | bool, assert_formats: bool = False) -> None:
         nodes = read(schema, assert_formats)
         self.schema = schema
         self._root = nodes[0]
-        order = plan(nodes)
-        self._counted = bool(order.charges)
-        self._table = make_table(nodes[0], order)
+        self._table = make_table(nodes[0], plan(nodes))
 
     def accepts(self, value: Any) -> bool:
         """Return whether `value` is valid; a value that meets a bound is not."""
         try:
-            return self._decide(value)
-        except TooMuch:
+            test = self._table[type(value)]
+            return test is None or test(value)
+        except (TooMuch, RecursionError):
             return False
-
-    def _decide(self, value: Any) -> bool:
-        test = self._table[type(value)]
-        if test is None:
-            return True
-        try:
-            return metered(test, value) if self._counted else test(value)
-        except RecursionError:
-            raise TooMuch(_FULL) from None
 
     def problems(self, value: Any) -> list[Problem]:
         """Return every problem of `value`, an empty list if it is valid."""
@@ -101,7 +94,7 @@ class CompiledSchema:
         except TooMuch as bound:
             return [Problem("", "limit", str(bound))]
         except RecursionError:
-            return [Problem("", "limit", _FULL)]
+            return [Problem("", "limit", "cannot be validated: the call stack is nearly full")]
         problems = [Problem("".join(map(token, path)), rule, text) for path, rule, text in found]
         if len(problems) == MAX_PROBLEMS:
             text = f"has {MAX_PROBLEMS} problems or more; the first are listed"
@@ -160,10 +153,6 @@ def validate(schema: CompiledSchema | dict[str, Any] | bool, value: Any) -> list
     property "name" is missing
     """
     compiled = schema if isinstance(schema, CompiledSchema) else compile(schema)
-    try:
-        if compiled._decide(value):
-            return []
-    except TooMuch as bound:
-        return [Problem("", "limit", str(bound))]
-    disagreement = Problem("", "limit", "is refused, though no rule was found that it breaks")
-    return compiled.problems(value) or [disagreement]
+    if compiled.accepts(value):
+        return []
+    return compiled.problems(value) or [_REFUSED]

@@ -12,7 +12,15 @@ from typing import Any
 from .bounds import TEXT_UNIT, spend
 from .tables import ANY, Table, Test, every
 
-__all__ = ["contains", "dependent_required", "items", "members", "names", "size"]
+__all__ = [
+    "contains",
+    "dependent_required",
+    "items",
+    "members",
+    "members_by_pattern",
+    "names",
+    "size",
+]
 
 
 def size(least: int, most: int | None) -> Test | None:
@@ -88,12 +96,7 @@ class _Members(dict[str, Table]):
         return self.others
 
 
-def members(
-    declared: dict[str, Table],
-    patterns: list[tuple[Callable[[str], bool], Table]],
-    others: Table,
-    counted: bool,
-) -> Test:
+def members(declared: dict[str, Table], others: Table) -> Test:
     """Return the test of objects whose members meet the tables for their names."""
     tables = _Members(declared, others)
 
@@ -104,7 +107,19 @@ def members(
                 return False
         return True
 
-    def test_with_patterns(value: dict[str, Any]) -> bool:
+    return test
+
+
+def members_by_pattern(
+    declared: dict[str, Table],
+    patterns: list[tuple[Callable[[str], bool], Table]],
+    others: Table,
+    counted: bool,
+) -> Test:
+    """Return the test of objects whose members meet the tables for what is in their names too."""
+    tables = _Members(declared, others)
+
+    def test(value: dict[str, Any]) -> bool:
         for name, item in value.items():
             kind = type(item)
             if counted:
@@ -118,7 +133,7 @@ def members(
                     return False
         return True
 
-    return test_with_patterns if patterns else test
+    return test
 
 
 def names(table: Table) -> Test:
@@ -136,11 +151,11 @@ def names(table: Table) -> Test:
 
 def dependent_required(asked: dict[str, tuple[str, ...]]) -> Test:
     """Return the test of objects that have, for each name of `asked` they have, its others."""
-    pairs = [(name, frozenset(others)) for name, others in asked.items()]
+    sets = {name: frozenset(others) for name, others in asked.items() if others}
 
     def test(value: dict[str, Any]) -> bool:
-        for name, others in pairs:  # noqa: SIM110
-            if name in value and not others <= value.keys():
+        for name in value:  # noqa: SIM110
+            if name in sets and not sets[name] <= value.keys():
                 return False
         return True
 

@@ -43,7 +43,7 @@ class Collectors:
         self,
         made: dict[Node, Table],
         own_test: Callable[[Node, type], Test | None],
-        guard: Callable[[Node, type, Any, bool], Any],
+        guard: Callable[[Node, type, Any], Any],
     ) -> None:
         self._made = made
         self._own_test = own_test
@@ -58,7 +58,7 @@ class Collectors:
         return self._collectors[place]
 
     def _below(self, node: Node, kind: type) -> Collector:
-        guarded: Collector = self._guard(node, kind, self.collector(node, kind), False)
+        guarded: Collector = self._guard(node, kind, self.collector(node, kind))
         return guarded
 
     def _make(self, node: Node, kind: type) -> Collector:
@@ -136,7 +136,8 @@ class Collectors:
             yield self._below(below, kind)
         for keyword in ("anyOf", "oneOf"):
             if keyword in rules:
-                yield _any([self._below(below, kind) for below in rules[keyword]], keyword)
+                parts = [self._below(below, kind) for below in rules[keyword]]
+                yield _any(parts, keyword == "oneOf")
         if "not" in rules:
             yield _none(self._made[rules["not"]][kind])
         if kind is dict:
@@ -158,12 +159,19 @@ def _nothing(value: Any) -> Seen | None:
     return _NONE
 
 
-def _any(parts: list[Collector], keyword: str) -> Collector:
+def _any(parts: list[Collector], only_one: bool) -> Collector:
     def collect(value: Any) -> Seen | None:
-        found = [seen for seen in (part(value) for part in parts) if seen is not None]
-        if not found or (keyword == "oneOf" and len(found) > 1):
-            return None
-        return _NONE.union(*found)
+        seen: Seen | None = None
+        for part in parts:
+            more = part(value)
+            if more is not None:
+                if seen is None:
+                    seen = more
+                elif only_one:
+                    return None
+                else:
+                    seen |= more
+        return seen
 
     return collect
 

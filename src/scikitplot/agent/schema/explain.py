@@ -10,11 +10,12 @@ lead to the same pair again, and the steps of a walk do not grow with the number
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from ..values import type_name
+from ..values import clean_text, type_name
 from .bounds import (
+    KEY_UNIT,
     MAX_NESTING,
     MAX_PROBLEMS,
     MAX_STEPS,
@@ -29,6 +30,9 @@ from .nodes import Node
 from .rules import KINDS, RULES, shown
 
 __all__ = ["Found", "explain"]
+
+_MEMORY = 8
+"""Steps for keeping a result, so that the steps bound the memory too."""
 
 Found: TypeAlias = tuple[tuple[str | int, ...], str, str]
 """Steps from the value to the part at fault, the rule, the message."""
@@ -54,6 +58,11 @@ class _Result:
         self.found: list[Found] = []
         self.seen: set[str | int] = set()
 
+    def add(self, other: _Result) -> None:
+        """Take over what a schema for the same value said."""
+        self.found += other.found
+        self.seen |= other.seen
+
 
 class _Walk:
     def __init__(self) -> None:
@@ -68,20 +77,17 @@ class _Walk:
 
     def find_key(self, value: Any) -> str:
         text = key(value)
-        self.spend(len(text) // TEXT_UNIT)
+        self.spend(len(text) // KEY_UNIT)
         return text
 
     def visit(self, node: Node, value: Any) -> _Result:
-        if not node.referred:
-            return self.look(node, value)
-        place = (node, id(value))  # the value outlives the walk
-        result = self.known.get(place)
-        if result is None:
-            self.spend(8)  # so that the steps bound the memory too
-            result = self.known[place] = self.look(node, value)
-        return result
-
-    def look(self, node: Node, value: Any) -> _Result:
+        while node.alias:
+            node = node.alias
+        if node.referred:
+            known = self.known.get((node, id(value)))  # the value outlives the walk
+            if known is not None:
+                return known
+            self.spend(_MEMORY)
         result = _Result()
         found = result.found
         kind = KINDS.get(type(value))
@@ -91,30 +97,31 @@ class _Walk:
         if kind is None:
             found.append(((), "type", f"a {type_name(value)} is no JSON value"))
             return result
+        self.spend(1)
         self.depth -= 1
         if self.depth < 0:
             raise too_nested()
-        self.spend(1)
         for keyword, argument in node.rules.items():
             if keyword in RULES:
                 about, rule = RULES[keyword]
-                if about == "any" or about == kind:
+                if about == kind or about == "any":
                     if kind == "string":
                         self.spend(len(value) // TEXT_UNIT)
                     elif keyword == "required" or keyword == "dependentRequired":
                         self.spend(len(argument) // NAMES_UNIT)
-                    name = node.written.get(keyword, keyword)
-                    found += [((), name, text) for text in rule(argument, value, self.find_key)]
-            elif keyword in _APPLY:
+                    for text in rule(argument, value, self.find_key):
+                        found.append(((), node.written.get(keyword, keyword), text))
+                        if len(found) >= MAX_PROBLEMS:
+                            break
+            else:
                 about, apply = _APPLY[keyword]
-                if about == "any" or about == kind:
+                if about == kind or about == "any":
                     apply(self, node, argument, value, result)
-        for keyword in ("unevaluatedProperties", "unevaluatedItems"):
-            if keyword in node.rules:
-                self.unevaluated(node, keyword, value, result)
         if len(found) > 1:
             result.found = list(dict.fromkeys(found))[:MAX_PROBLEMS]
         self.depth += 1
+        if node.referred:
+            self.known[node, id(value)] = result
         return result
 
     def part(
@@ -131,53 +138,48 @@ class _Walk:
                 text += nearest(step, declared)
             result.found.append(((step,), node.written.get(keyword, keyword), text))
             return
-        result.found += [
-            ((step, *path), rule, text) for path, rule, text in self.visit(below, item).found
-        ]
-
-    def unevaluated(self, node: Node, keyword: str, value: Any, result: _Result) -> None:
-        pairs: Iterable[tuple[str | int, Any]] = ()
-        if type(value) is dict and keyword == "unevaluatedProperties":
-            pairs = value.items()
-        elif type(value) is list and keyword == "unevaluatedItems":
-            pairs = enumerate(value)
-        for step, item in pairs:
-            if step not in result.seen:
-                self.part(node, keyword, node.rules[keyword], step, item, result)
+        found = self.visit(below, item).found
+        result.found += [((step, *path), rule, text) for path, rule, text in found]
 
 
-def _apply_all(walk: _Walk, nodes: Iterable[Node], value: Any, result: _Result) -> None:
-    for below in nodes:
-        other = walk.visit(below, value)
-        result.found += other.found
-        result.seen |= other.seen
+# A rule calls `visit` itself and not by a helper or a comprehension: each would be one more frame
+# on the stack for each level of the value.
 
 
 def _ref(walk: _Walk, node: Node, below: Node, value: Any, result: _Result) -> None:
-    _apply_all(walk, [below], value, result)
+    result.add(walk.visit(below, value))
 
 
 def _all_of(walk: _Walk, node: Node, nodes: list[Node], value: Any, result: _Result) -> None:
-    _apply_all(walk, nodes, value, result)
+    for below in nodes:
+        result.add(walk.visit(below, value))
 
 
 def _any_of(walk: _Walk, node: Node, nodes: list[Node], value: Any, result: _Result) -> None:
-    others = [walk.visit(below, value) for below in nodes]
-    met = [other for other in others if not other.found]
-    for other in met:
-        result.seen |= other.seen
-    if not met:
-        result.found += _unmet("anyOf", others)
+    failed = []
+    for below in nodes:
+        other = walk.visit(below, value)
+        if other.found:
+            failed.append(other)
+        else:
+            result.seen |= other.seen
+    if len(failed) == len(nodes):
+        result.found += _unmet("anyOf", failed)
 
 
 def _one_of(walk: _Walk, node: Node, nodes: list[Node], value: Any, result: _Result) -> None:
-    others = [walk.visit(below, value) for below in nodes]
-    met = [index for index, other in enumerate(others) if not other.found]
+    failed = []
+    met = []
+    for index, below in enumerate(nodes):
+        other = walk.visit(below, value)
+        if other.found:
+            failed.append(other)
+        else:
+            met.append(index)
+            result.seen |= other.seen
     if not met:
-        result.found += _unmet("oneOf", others)
-    elif len(met) == 1:
-        result.seen |= others[met[0]].seen
-    else:
+        result.found += _unmet("oneOf", failed)
+    elif len(met) > 1:
         which = ", ".join(map(str, met[:8]))
         text = f"must meet one alternative only, and meets {len(met)} (at {which})"
         result.found.append(((), "oneOf", text))
@@ -189,21 +191,30 @@ def _unmet(keyword: str, others: list[_Result]) -> list[Found]:
     That is the only one which is for the value's type, and for its member that tells the kinds of
     object apart; if it is not the only one, each says what it asks first.
     """
-    meant = [other for other in others if not any(map(_tells_apart, other.found))]
+    meant = [other for other in others if not _is_of_another_kind(other)]
     if len(meant) == 1:
         return [
             ((), keyword, "meets no alternative; the nearest asks what follows"),
             *meant[0].found,
         ]
-    firsts = [other.found[0] for other in others]
-    asked = list(dict.fromkeys(text for path, rule, text in firsts if not path and rule in RULES))
+    asked: dict[str, None] = {}
+    for other in others:
+        path, rule, text = other.found[0]
+        if not path:
+            text = text.partition(": ")[2] or text if rule in ("anyOf", "oneOf") else text
+            asked[clean_text(text, 200)] = None
     text = f"meets none of {len(others)} alternatives"
-    return [((), keyword, f"{text}: {'; or '.join(asked[:8])}" if asked else text)]
+    return [((), keyword, f"{text}: {'; or '.join(list(asked)[:8])}" if asked else text)]
 
 
-def _tells_apart(found: Found) -> bool:
-    path, rule, _ = found
-    return (not path and rule in ("type", "false")) or (len(path) < 2 and rule in ("const", "enum"))
+def _is_of_another_kind(other: _Result) -> bool:
+    first_path, first_rule, _ = other.found[0]
+    if not first_path and first_rule in ("anyOf", "oneOf") and len(other.found) == 1:
+        return True
+    return any(
+        (not path and rule in ("type", "false")) or (len(path) < 2 and rule in ("const", "enum"))
+        for path, rule, _ in other.found
+    )
 
 
 def _not(walk: _Walk, node: Node, below: Node, value: Any, result: _Result) -> None:
@@ -217,21 +228,23 @@ def _if(walk: _Walk, node: Node, below: Node, value: Any, result: _Result) -> No
     if not condition.found:
         result.seen |= condition.seen
     if keyword in node.rules:
-        _apply_all(walk, [node.rules[keyword]], value, result)
+        result.add(walk.visit(node.rules[keyword], value))
 
 
 def _dependent_schemas(
     walk: _Walk, node: Node, nodes: dict[str, Node], value: dict[str, Any], result: _Result
 ) -> None:
-    _apply_all(walk, [below for name, below in nodes.items() if name in value], value, result)
+    for name, below in nodes.items():
+        if name in value:
+            result.add(walk.visit(below, value))
 
 
 def _properties(
     walk: _Walk, node: Node, nodes: dict[str, Node], value: dict[str, Any], result: _Result
 ) -> None:
-    for name in nodes.keys() & value.keys() if len(value) < len(nodes) else nodes:
-        if name in value:
-            walk.part(node, "properties", nodes[name], name, value[name], result)
+    for name, item in value.items():
+        if name in nodes:
+            walk.part(node, "properties", nodes[name], name, item, result)
 
 
 def _pattern_properties(
@@ -262,9 +275,9 @@ def _property_names(
     walk: _Walk, node: Node, below: Node, value: dict[str, Any], result: _Result
 ) -> None:
     for name in value:
+        found = walk.visit(below, name).found
         result.found += [
-            ((name,), "propertyNames", f"the name of this property: {text}")
-            for _, _, text in walk.visit(below, name).found
+            ((name,), "propertyNames", f"the name of this property: {text}") for _, _, text in found
         ]
         if len(result.found) >= MAX_PROBLEMS:
             return
@@ -283,8 +296,11 @@ def _items(walk: _Walk, node: Node, below: Node, value: list[Any], result: _Resu
 
 
 def _contains(walk: _Walk, node: Node, below: Node, value: list[Any], result: _Result) -> None:
-    met = {index for index, item in enumerate(value) if not walk.visit(below, item).found}
-    result.seen |= met
+    met = []
+    for index, item in enumerate(value):
+        if not walk.visit(below, item).found:
+            met.append(index)
+    result.seen.update(met)
     least, most = node.rules.get("minContains", 1), node.rules.get("maxContains")
     if len(met) < least:
         text = f"must hold at least {shown(least)} of what 'contains' asks, and holds {len(met)}"
@@ -294,6 +310,26 @@ def _contains(walk: _Walk, node: Node, below: Node, value: list[Any], result: _R
         result.found.append(((), "maxContains", text))
 
 
+def _unevaluated_properties(
+    walk: _Walk, node: Node, below: Node, value: dict[str, Any], result: _Result
+) -> None:
+    for name, item in value.items():
+        if name not in result.seen:
+            walk.part(node, "unevaluatedProperties", below, name, item, result)
+
+
+def _unevaluated_items(
+    walk: _Walk, node: Node, below: Node, value: list[Any], result: _Result
+) -> None:
+    for index, item in enumerate(value):
+        if index not in result.seen:
+            walk.part(node, "unevaluatedItems", below, index, item, result)
+
+
+def _beside(walk: _Walk, node: Node, argument: Any, value: Any, result: _Result) -> None:
+    """Do nothing: the rule of another keyword looks at this one."""
+
+
 _APPLY: dict[str, tuple[str, Callable[[_Walk, Node, Any, Any, _Result], None]]] = {
     "$ref": ("any", _ref),
     "additionalProperties": ("object", _additional_properties),
@@ -301,13 +337,19 @@ _APPLY: dict[str, tuple[str, Callable[[_Walk, Node, Any, Any, _Result], None]]] 
     "anyOf": ("any", _any_of),
     "contains": ("array", _contains),
     "dependentSchemas": ("object", _dependent_schemas),
+    "else": ("any", _beside),
     "if": ("any", _if),
     "items": ("array", _items),
+    "maxContains": ("array", _beside),
+    "minContains": ("array", _beside),
     "not": ("any", _not),
     "oneOf": ("any", _one_of),
     "patternProperties": ("object", _pattern_properties),
     "prefixItems": ("array", _prefix_items),
     "properties": ("object", _properties),
     "propertyNames": ("object", _property_names),
+    "then": ("any", _beside),
+    "unevaluatedItems": ("array", _unevaluated_items),
+    "unevaluatedProperties": ("object", _unevaluated_properties),
 }
 """For each keyword the kind of value that it speaks of, and its rule."""

@@ -12,15 +12,16 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from functools import cache
+from itertools import count
 from typing import Any
 
 from . import containers
-from .bounds import TEXT_UNIT, guarded, spend
+from .bounds import KEY_UNIT, guarded, metered, spend
 from .equality import is_multiple, key, parts
 from .evaluated import Collector, Collectors
 from .graph import Plan
 from .nodes import Choices, Node
-from .tables import ANY, KINDS, NULL, Parts, Table, Test, every, never, no, one, some
+from .tables import ANY, NULL, Parts, Table, Test, every, never, no, one, some
 
 __all__ = ["make_table"]
 
@@ -34,13 +35,18 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "string": (str,),
 }
 
+_ALL = frozenset(_TYPES)
+
 _FEW = 256
 """Numbers of an `enum` that may be in a set: the hashes of integers can be chosen to collide."""
 
 
 def make_table(root: Node, plan: Plan) -> Table:
     """Return the table of `root`, which is a node of the schema that `plan` is for."""
-    return _Builder(plan).build(root)
+    table = _Builder(plan).build(root)
+    if not plan.charges:
+        return table
+    return Table({kind: test and metered(test) for kind, test in table.items()})
 
 
 class _Builder:
@@ -50,7 +56,7 @@ class _Builder:
         self.made = {node: _simple_table(node) or Table() for node in plan.order}
         self.whole: set[Node] = set()
         self.collectors = Collectors(self.made, self.own_test, self.guard)
-        self.numbers: dict[Node, int] = {}
+        self.numbers = count()
 
     def build(self, root: Node) -> Table:
         for node in self.plan.order:
@@ -68,24 +74,28 @@ class _Builder:
             if keyword in rules and kind in tests:
                 table[kind] = _holds(self.collectors.collector(node, kind))
                 del tests[kind]
+        if node.here:
+            self.add_in_place(rules, tests)
+        for kind, found in tests.items():
+            table[kind] = every(found)
+        if node in self.plan.charges and not node.alias:
+            for kind, test in table.items():
+                if test is not None and not _is_cheap(node, kind):
+                    table[kind] = self.guard(node, kind, test)
+        return table
+
+    def add_in_place(self, rules: dict[str, Any], tests: Parts) -> None:
         for keyword, add in _IN_PLACE.items():
             if keyword in rules:
                 add(rules[keyword], tests, self.made)
         if "if" in rules:
             _if(rules, tests, self.made)
-        for kind, found in tests.items():
-            table[kind] = every(found)
-        if node in self.plan.charges and rules.keys() != {"$ref"}:
-            for kind, test in table.items():
-                if test is not None and not _is_cheap(node, kind):
-                    table[kind] = self.guard(node, kind, test, node.referred)
-        return table
 
-    def guard(self, node: Node, kind: type, test: Any, shared: bool) -> Any:
-        """Return `test`, counted if the plan says so."""
+    def guard(self, node: Node, kind: type, test: Any) -> Any:
+        """Return `test`, which may be a collector, counted if the plan says so."""
         if node not in self.plan.charges:
             return test
-        number = self.numbers.setdefault(node, len(self.numbers)) if shared else None
+        number = next(self.numbers) if node.referred else None
         return guarded(test, kind, *self.plan.charges[node], number)
 
     def own_test(self, node: Node, kind: type) -> Test | None:
@@ -94,12 +104,10 @@ class _Builder:
         return every(tests[kind]) if kind in tests else never
 
     def own(self, node: Node) -> Parts:
-        tests: Parts = {kind: [] for kind in KINDS}
-        rules = node.rules
         if node.never:
             return {}
-        if "type" in rules:
-            _type(rules["type"], tests)
+        rules = node.rules
+        tests = _tests_of_types(rules["type"]) if "type" in rules else _tests_of_types(_ALL)
         for keyword in ("const", "enum"):
             if keyword in rules:
                 self.choices(rules[keyword], tests)
@@ -139,7 +147,7 @@ class _Builder:
     def find_key(self, value: Any) -> str:
         text = key(value)
         if self.counted:
-            spend(len(text) // TEXT_UNIT)
+            spend(len(text) // KEY_UNIT)
         return text
 
     def unique(self, value: list[Any]) -> bool:
@@ -173,8 +181,11 @@ class _Builder:
         patterns = [
             (matches, self.made[node]) for _, matches, node in rules.get("patternProperties", ())
         ]
-        if declared or patterns or not (whole and others == ANY):
-            tests.append(containers.members(declared, patterns, others, self.counted))
+        if patterns:
+            test = containers.members_by_pattern(declared, patterns, others, self.counted)
+            tests.append(test)
+        elif declared or not (whole and others == ANY):
+            tests.append(containers.members(declared, others))
         return [test for test in tests if test]
 
     def table_for(self, node: Node | None) -> tuple[Table, bool]:
@@ -203,18 +214,19 @@ def _simple_table(node: Node) -> Table | None:
 
 @cache
 def _table_of_types(names: frozenset[str]) -> Table:
-    tests: Parts = {kind: [] for kind in KINDS}
-    _type(names, tests)
-    return Table({kind: every(found) for kind, found in tests.items()})
+    return Table({kind: every(found) for kind, found in _tests_of_types(names).items()})
 
 
-def _type(names: frozenset[str], tests: Parts) -> None:
-    allowed = {kind for name in names for kind in _TYPES[name]}
-    for kind in KINDS:
-        if kind not in allowed:
-            del tests[kind]
+@cache
+def _kinds_of_types(names: frozenset[str]) -> tuple[type, ...]:
+    return tuple(dict.fromkeys(kind for name in sorted(names) for kind in _TYPES[name]))
+
+
+def _tests_of_types(names: frozenset[str]) -> Parts:
+    tests: Parts = {kind: [] for kind in _kinds_of_types(names)}
     if "integer" in names and "number" not in names:
         tests[float].append(float.is_integer)
+    return tests
 
 
 def _one_of_scalars(scalars: list[Any]) -> Test:

@@ -12,15 +12,17 @@ validates: its cost is bounded by the value's size alone. Only the others are me
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ..errors import SchemaError
-from .bounds import MAX_DEPTH, MAX_NESTING, MAX_WEIGHT, NAMES_UNIT
+from .bounds import MAX_DEPTH, MAX_NESTING, MAX_WEIGHT
 from .nodes import Node
 
 __all__ = ["Plan", "plan"]
 
 _HUGE = 10**9  # sums stop here: a fan of references has more ways than can be written
+
+_DEEP = 4  # looks that it costs to compare a value whole, for each of its parts
 
 
 class Plan(NamedTuple):
@@ -42,27 +44,38 @@ def plan(nodes: list[Node]) -> Plan:
     SchemaError
         If a reference leads back to itself and takes nothing from the value.
     """
-    inner, loop = _post_order([node for node in reversed(nodes) if node.here], _here)
+    root = nodes[0]
+    if any(node.referred for node in nodes):
+        recursive = _check_references(nodes)
+        edges = _here if recursive else _all
+        order, _ = _post_order(reversed(nodes) if recursive else [root], edges)
+    else:
+        recursive = False
+        order = nodes[::-1]
+    if recursive or _weights(order)[root] > MAX_WEIGHT or _heights(order, _all)[root] > MAX_NESTING:
+        return Plan(order, _charges(order, root))
+    return Plan(order, {})
+
+
+def _check_references(nodes: list[Node]) -> bool:
+    """Return whether the schema is recursive; refuse it if a reference takes nothing."""
+    order, loop = _post_order([node for node in reversed(nodes) if node.here], _here)
     if loop:
+        references = [node for node in loop if "$ref" in node.rules]
         raise SchemaError(
-            "$ref" if "$ref" in loop.rules else "",
-            loop.pointer,
+            "$ref" if references else "",
+            (references or loop)[0].pointer,
             "leads back to itself without taking a part of the value, so it would never end; "
             "put it under a keyword such as 'properties' or 'items'",
         )
-    for node, height in _heights(inner, _here).items():
+    for node in order:
+        if node.alias and node.alias.alias:
+            node.alias = node.alias.alias  # which is the last of its chain already
+    for node, height in _heights(order, _here).items():
         if height > MAX_DEPTH:
             text = f"more than {MAX_DEPTH} subschemas apply to one value inside each other"
             raise SchemaError("", node.pointer, text)
-    root = nodes[0]
-    outer, recursion = _post_order([root], _all)
-    if recursion:
-        order, _ = _post_order(reversed(nodes), _here)
-        return Plan(order, _charges(order, root))
-    light = _weight(outer)[root] <= MAX_WEIGHT
-    if light and _heights(outer, _all)[root] <= MAX_NESTING:
-        return Plan(outer, {})
-    return Plan(outer, _charges(outer, root))
+    return bool(_post_order(nodes[:1], _all)[1])
 
 
 def _here(node: Node) -> tuple[Node, ...]:
@@ -75,10 +88,10 @@ def _all(node: Node) -> tuple[Node, ...]:
 
 def _post_order(
     starts: Iterable[Node], edges: Callable[[Node], tuple[Node, ...]]
-) -> tuple[list[Node], Node | None]:
-    """Return each node after those it leads to, and a node on a loop if there is one."""
+) -> tuple[list[Node], list[Node]]:
+    """Return each node after those it leads to, and the nodes of a loop if there is one."""
     order: list[Node] = []
-    loop: Node | None = None
+    loop: list[Node] = []
     done: dict[Node, bool] = {}  # False while its edges are followed
     for start in starts:
         if start in done:
@@ -97,7 +110,8 @@ def _post_order(
                     done[below] = True
                     order.append(below)
                 elif not done[below]:
-                    loop = node
+                    nodes = [node for node, _ in path]
+                    loop = nodes[nodes.index(below) :]
             else:
                 done[node] = True
                 order.append(node)
@@ -109,55 +123,36 @@ def _heights(order: list[Node], edges: Callable[[Node], tuple[Node, ...]]) -> di
     heights: dict[Node, int] = {}
     for node in order:
         further = edges(node)
-        heights[node] = 1 + max([heights[below] for below in further]) if further else 1
+        height = max([heights[below] for below in further]) if further else 0
+        heights[node] = height if node.alias else height + 1
     return heights
 
 
-def _own_size(rules: dict[str, Any]) -> int:
-    """How many looks at one value a node itself takes."""
-    size = 1
-    if "patternProperties" in rules:
-        size += len(rules["patternProperties"])
-    for keyword in ("required", "dependentRequired"):
-        if keyword in rules:
-            size += len(rules[keyword]) // NAMES_UNIT
-    return size
-
-
-def _is_deep(rules: dict[str, Any]) -> bool:
-    """Whether a node looks at the whole value, and not at one level of it."""
-    for keyword in ("enum", "const"):
-        if keyword in rules and (rules[keyword].has_list or rules[keyword].has_object):
-            return True
-    return "uniqueItems" in rules
-
-
-def _weight(order: list[Node]) -> dict[Node, int]:
+def _weights(order: list[Node]) -> dict[Node, int]:
     """Return for each node the most looks that it may take at one part of a value.
 
     Each member of an object meets the schema of its name, or that of the others; but it may meet
     that of each pattern besides, and an item that of `contains`.
     """
-    sizes: dict[Node, int] = {}  # looks at the value itself
-    deeps: dict[Node, int] = {}  # looks at the whole value
-    parts: dict[Node, int] = {}  # looks at one part
-    weight: dict[Node, int] = {}
+    weights: dict[Node, int] = {}
+    sums: dict[Node, tuple[int, int, int]] = {}  # looks at the value, at all in it, at one part
     for node in order:
-        rules = node.rules
-        size, deep, part = _own_size(rules), int(_is_deep(rules)), 0
+        size, deep, part = node.size, node.deep, 0
         if node.below:
-            part = max([weight[below] for below in node.below])
+            rules = node.rules
+            part = max([weights[below] for below in node.below])
             for _, _, below in rules.get("patternProperties", ()):
-                part += weight[below]
+                part += weights[below]
             if "contains" in rules:
-                part += weight[rules["contains"]]
+                part += weights[rules["contains"]]
         for other in node.here:
-            size += sizes[other]
-            deep += deeps[other]
-            part += parts[other]
-        sizes[node], deeps[node], parts[node] = min(size, _HUGE), min(deep, _HUGE), min(part, _HUGE)
-        weight[node] = min(deep + max(size, part), _HUGE)
-    return weight
+            more = sums.get(other) or (other.size, other.deep, 0)
+            size, deep, part = size + more[0], deep + more[1], part + more[2]
+        if node.here or node.below:
+            size, deep, part = min(size, _HUGE), min(deep, _HUGE), min(part, _HUGE)
+            sums[node] = size, deep, part
+        weights[node] = _DEEP * deep + (size if size > part else part)
+    return weights
 
 
 def _charges(order: list[Node], root: Node) -> dict[Node, tuple[int, int]]:
@@ -170,6 +165,7 @@ def _charges(order: list[Node], root: Node) -> dict[Node, tuple[int, int]]:
     heights: dict[Node, int] = {}
     for node in order:
         part = [other for other in node.here if other not in charged]
-        sizes[node] = _own_size(node.rules) + len(node.here) + sum(sizes[other] for other in part)
+        others = len(node.here) - len(part)
+        sizes[node] = node.size + others + sum(sizes[other] for other in part)
         heights[node] = 1 + max((heights[other] for other in part), default=0)
     return {node: (sizes[node], heights[node]) for node in charged if node in sizes}

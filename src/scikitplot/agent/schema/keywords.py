@@ -148,7 +148,7 @@ class Draft(NamedTuple):
         return sorted(own | {"$ref", "$schema", "$id"})
 
 
-_PLAIN: dict[str, Reader] = {
+_PLAIN_OF_BOTH: dict[str, Reader] = {
     "const": lambda value: [value],
     "enum": _choices,
     "exclusiveMaximum": _number,
@@ -168,6 +168,13 @@ _PLAIN: dict[str, Reader] = {
     "type": _types,
     "uniqueItems": _flag,
 }
+PLAIN = _PLAIN_OF_BOTH | {
+    "dependentRequired": _dependent,
+    "maxContains": _count,
+    "minContains": _count,
+}
+"""The readers of all keywords that hold no schema."""
+
 _SINGLE = {
     "additionalProperties",
     "contains",
@@ -187,14 +194,14 @@ DRAFTS = {
         frozenset(_SINGLE | {"unevaluatedItems", "unevaluatedProperties"}),
         frozenset(_LISTS | {"prefixItems"}),
         frozenset(_NAMED | {"dependentSchemas"}),
-        _PLAIN | {"dependentRequired": _dependent, "maxContains": _count, "minContains": _count},
+        PLAIN,
     ),
     "draft-07": Draft(
         "draft-07",
         frozenset(_SINGLE | {"additionalItems"}),
         frozenset(_LISTS),
         frozenset(_NAMED | {"dependencies"}),
-        _PLAIN,
+        _PLAIN_OF_BOTH,
     ),
 }
 

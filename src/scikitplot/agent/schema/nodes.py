@@ -26,9 +26,6 @@ def token(name: str | int) -> str:
     return "/" + clean_text(str(name), 60).replace("~", "~0").replace("/", "~1")
 
 
-_AS_IT_IS: Mapping[str, str] = MappingProxyType({})
-
-
 class Choices(NamedTuple):
     """The values of `enum` or `const`: their keys, the scalars among them, and text for messages.
 
@@ -73,32 +70,29 @@ class Node:
         The names of those keywords that were written otherwise, in draft-07.
     here, below : tuple of Node
         The nodes that apply to the same value, and to its members, items or names.
+    alias : Node or None
+        The node that it stands for, if it is a reference and nothing else.
     referred : bool
         Whether it is referred to, and so can be met on more than one way.
+    size, deep : int
+        How many looks at one value it takes by itself, and how many at all that is in the value.
     """
 
-    __slots__ = (
-        "below",
-        "depth",
-        "here",
-        "never",
-        "parent",
-        "place",
-        "referred",
-        "rules",
-        "written",
-    )
+    # Not slots: what few nodes have of their own need not be set when a node is made.
+    never = False
+    written: Mapping[str, str] = MappingProxyType({})
+    here: tuple[Node, ...] = ()
+    below: tuple[Node, ...] = ()
+    alias: Node | None = None
+    referred = False
+    size = 1
+    deep = 0
 
     def __init__(self, parent: Node | None, place: tuple[str | int, ...]) -> None:
         self.parent = parent
         self.place = place
         self.depth: int = parent.depth + 1 if parent else 0
-        self.never = False
         self.rules: dict[str, Any] = {}
-        self.written: Mapping[str, str] = _AS_IT_IS
-        self.here: tuple[Node, ...] = ()
-        self.below: tuple[Node, ...] = ()
-        self.referred = False
 
     @property
     def pointer(self) -> str:

@@ -10,13 +10,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from itertools import chain
 from typing import Any
 
 from ..errors import SchemaError
 from ..values import clean_text, encode
-from .bounds import MAX_DEPTH, MAX_LISTED, MAX_PATTERNS, MAX_SUBSCHEMAS, MAX_VALUES, TEXT_UNIT
+from .bounds import (
+    MAX_DEPTH,
+    MAX_LISTED,
+    MAX_PATTERNS,
+    MAX_SUBSCHEMAS,
+    MAX_VALUES,
+    NAMES_UNIT,
+    TEXT_UNIT,
+)
 from .equality import key
-from .keywords import ANNOTATIONS, DRAFTS, Draft, Refusal, draft_of, why_unknown
+from .keywords import ANNOTATIONS, DRAFTS, PLAIN, Draft, Refusal, draft_of, why_unknown
 from .nodes import Choices, Node
 from .patterns import PatternError, compile_pattern
 from .references import follow
@@ -99,12 +108,14 @@ class _Reader:
         if self.is_07 and "$ref" in schema:
             keywords = {"$ref": schema["$ref"]}.items()  # what stands beside it does not count
         for keyword, value in keywords:
+            if keyword in ANNOTATIONS:
+                continue
             if not isinstance(keyword, str):
                 raise SchemaError("", node.pointer, "a keyword is a string")
             try:
                 self.keyword(node, schema, keyword, value)
             except Refusal as refusal:
-                raise SchemaError(keyword, node.pointer, str(refusal)) from None
+                raise SchemaError(clean_text(keyword, 60), node.pointer, str(refusal)) from None
         if self.places > places:
             self.link(node)
 
@@ -112,8 +123,6 @@ class _Reader:
         draft = self.draft
         if keyword in draft.plain:
             self.plain(node, keyword, value)
-        elif keyword in ANNOTATIONS:
-            pass
         elif keyword in draft.single and not (keyword == "items" and isinstance(value, list)):
             node.rules[keyword] = self.node(node, (keyword,), value)
         elif keyword in draft.lists:
@@ -161,13 +170,16 @@ class _Reader:
             node.rules[keyword] = [
                 (source, self.pattern(source), below) for source, below in nodes.items()
             ]
+            node.size += len(nodes)
         elif keyword not in ("$defs", "definitions"):
             node.rules[rule] = nodes
 
     def plain(self, node: Node, keyword: str, value: Any) -> None:
-        rule = DRAFTS["2020-12"].plain[keyword](value)
+        rule = PLAIN[keyword](value)
         if keyword in _COUNTED:
-            rule = self.counted(keyword, rule)
+            rule = self.counted(node, keyword, rule)
+        elif keyword == "uniqueItems":
+            node.deep += 1
         elif keyword == "pattern":
             rule = (rule, self.pattern(rule))
         elif keyword == "format":
@@ -179,12 +191,11 @@ class _Reader:
             rule = (rule, FORMATS[rule])
         node.rules[keyword] = rule
 
-    def counted(self, keyword: str, rule: Any) -> Any:
-        if keyword == "required":
-            self.charge(len(rule))
-            return rule
-        if keyword == "dependentRequired":
-            self.charge(sum(1 + len(names) for names in rule.values()))
+    def counted(self, node: Node, keyword: str, rule: Any) -> Any:
+        if keyword == "required" or keyword == "dependentRequired":
+            names = rule if keyword == "required" else [*rule, *chain(*rule.values())]
+            self.charge(len(names))
+            node.size += len(names) // NAMES_UNIT
             return rule
         if not rule and not self.declared:
             raise Refusal(
@@ -192,7 +203,9 @@ class _Reader:
                 'taken as it is where "$schema" names the draft)'
             )
         self.check(rule)
-        return _choices(rule)
+        choices = _choices(rule)
+        node.deep += choices.has_list or choices.has_object
+        return choices
 
     def pattern(self, source: str) -> Callable[[str], bool]:
         if source not in self.patterns:
@@ -246,6 +259,9 @@ class _Reader:
             rest = rules.pop("additionalItems")
             if "prefixItems" in rules:
                 rules["items"] = rest
+        for keyword in ("unevaluatedItems", "unevaluatedProperties"):
+            if keyword in rules:
+                rules[keyword] = rules.pop(keyword)  # the last, because they look at all others
         here: list[Node] = []
         below: list[Node] = []
         for keyword, rule in rules.items():
@@ -270,7 +286,9 @@ class _Reader:
                 raise SchemaError("$ref", node.pointer, str(refusal)) from None
             target = self.targets[reference] = self.node(self.nodes[0], steps, schema)
             target.referred = True
-        node.rules["$ref"] = target
+        if not node.rules:
+            node.alias = target
+        node.rules = {"$ref": target, **node.rules}
         node.here += (target,)
 
 

@@ -27,6 +27,16 @@ KINDS: dict[type, str] = {
 }
 """The types of JSON values; every number is one kind."""
 
+_WORDS = {
+    "string": "a string",
+    "integer": "an integer",
+    "number": "a number",
+    "boolean": "true or false",
+    "array": "an array",
+    "object": "an object",
+    "null": "null",
+}
+
 KeyFinder: TypeAlias = Callable[[Any], str]
 Rule: TypeAlias = Callable[[Any, Any, KeyFinder], Iterable[str]]
 
@@ -49,8 +59,7 @@ def _type(names: frozenset[str], value: Any, find_key: KeyFinder) -> Iterable[st
     kind = KINDS[type(value)]
     whole = kind == "number" and (type(value) is int or value.is_integer())
     if kind not in names and not (whole and "integer" in names):
-        listed = sorted(names)
-        yield f"must be {'an' if listed[0][0] in 'aio' else 'a'} {' or '.join(listed)}"
+        yield f"must be {' or '.join(words for name, words in _WORDS.items() if name in names)}"
 
 
 def _among(choices: Choices, value: Any, find_key: KeyFinder) -> Iterable[str]:
@@ -135,8 +144,8 @@ def _required(names: tuple[str, ...], value: dict[str, Any], _: KeyFinder) -> It
 def _dependent_required(
     asked: dict[str, tuple[str, ...]], value: dict[str, Any], _: KeyFinder
 ) -> Iterable[str]:
-    for name, others in asked.items():
-        for other in others if name in value else ():
+    for name in value:
+        for other in asked.get(name, ()):
             if other not in value:
                 yield f"property {shown(other)} is missing, which {shown(name)} asks for"
 
