@@ -7,6 +7,7 @@ import math
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -163,6 +164,14 @@ def test_the_name_of_an_exception_s_type_is_judged_too() -> None:
     intact(agent, state)
 
 
+STEP = Agent([], script(Decision.act("no"))).run("goal").steps[0]
+REQUEST: Any = (
+    Agent([writer([])], script(Decision.act("save", {"text": "x"})), policy=WRITES)
+    .run("goal")
+    .pending
+)
+
+
 @pytest.mark.parametrize(
     ("make", "error", "named"),
     [
@@ -217,6 +226,15 @@ def test_the_name_of_an_exception_s_type_is_judged_too() -> None:
         (lambda: Approval("a" * 64, True, 3), TypeError, "approver"),
         (lambda: Approval("a" * 64, True, "\ud800"), ValueError, "approver"),
         (lambda: Approval("a" * 64, True, "ann", None), TypeError, "reason"),
+        (lambda: replace(REQUEST, digest="x"), ValueError, "digest"),
+        (lambda: replace(REQUEST, step="1"), TypeError, "step"),
+        (lambda: replace(REQUEST, arguments=None), TypeError, "arguments"),
+        (lambda: replace(REQUEST, effect="write"), TypeError, "effect"),
+        (lambda: replace(STEP, index=True), TypeError, "index"),
+        (lambda: replace(STEP, decision=None), TypeError, "decision"),
+        (lambda: replace(STEP, outcome="executed"), TypeError, "outcome"),
+        (lambda: replace(STEP, error=3), TypeError, "error"),
+        (lambda: replace(STEP, seconds=None), TypeError, "seconds"),
         (lambda: ToolError(3), TypeError, "message"),
         (lambda: RunState(), TypeError, "from_json"),
     ],
