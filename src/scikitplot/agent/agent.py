@@ -6,12 +6,13 @@ An `Agent` holds no run, so threads may share one. It decides nothing: what happ
 
 from __future__ import annotations
 
+import inspect
 import secrets
 import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from .approval import Approval, ApprovalRequest, agreed_answers_to, is_digest
+from .approval import Approval, ApprovalRequest, agreed_answers_to, check_run_id
 from .audit import AuditHead, AuditSink, MemoryAuditSink
 from .decision import Decision
 from .effects import AskApprover, AskPlanner, CallTool, CheckAnswer, Commit, Effect
@@ -118,6 +119,8 @@ class Agent:
         self.audit: Any = MemoryAuditSink() if audit is None else audit
         self.store = store
         self._has_own_trail = audit is None
+        # One object that can write both in one transaction, as `SqliteStore` does.
+        self._is_one = store is not None and self.audit is store and _takes_records(store)
         self._clock = time.monotonic if clock is None else clock
         self._now = time.time if now is None else now
 
@@ -259,6 +262,11 @@ class Agent:
         steps: Any,
         revision: int | None,
     ) -> None:
+        if self._is_one:
+            self.audit.commit(
+                run_id, head, steps, expected=revision, records=records, audit_head=audit_head
+            )
+            return
         if records:
             self.audit.append(records, expected=audit_head)
         if self.store is not None:
@@ -326,15 +334,6 @@ class Agent:
         return f"Agent(tools={names}, limits={self.limits})"
 
 
-def check_run_id(run_id: object) -> str:
-    """Return a run id that is one, or raise an error."""
-    if type(run_id) is not str:
-        raise TypeError(f"run_id must be a str, not {type_name(run_id)}")
-    if not is_digest(run_id):
-        raise ValueError("run_id must be 64 lower-case hexadecimal digits")
-    return run_id
-
-
 def _check_approvals(approvals: object) -> list[Approval]:
     if isinstance(approvals, (str, bytes, Approval)) or not isinstance(approvals, Iterable):
         raise TypeError(f"approvals must be an iterable of Approval, not {type_name(approvals)}")
@@ -344,6 +343,10 @@ def _check_approvals(approvals: object) -> list[Approval]:
             raise TypeError(f"approvals must hold Approval objects, not {type_name(approval)}")
         checked.append(approval)
     return checked
+
+
+def _takes_records(store: StateStore) -> bool:
+    return "records" in inspect.signature(store.commit).parameters
 
 
 def _check_methods(name: str, value: object, methods: tuple[str, ...]) -> None:

@@ -8,5 +8,6 @@ A store is any object with the four methods of `StateStore`; none has to inherit
 
 from .base import SavedRun, StateStore
 from .memory import MemoryStore
+from .sqlite import SqliteStore
 
-__all__ = ["MemoryStore", "SavedRun", "StateStore"]
+__all__ = ["MemoryStore", "SavedRun", "SqliteStore", "StateStore"]

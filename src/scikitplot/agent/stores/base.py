@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Protocol
 
-__all__ = ["SavedRun", "StateStore"]
+from ..errors import StateError
+
+__all__ = ["SavedRun", "StateStore", "check_revision", "status_of"]
 
 
 class SavedRun(NamedTuple):
@@ -57,3 +60,18 @@ class StateStore(Protocol):
 
     def delete(self, run_id: str) -> None:
         """Forget a run; one that is not there is no error."""
+
+
+def status_of(head: str) -> str:
+    """Return the status that a head names."""
+    status: str = json.loads(head)["status"]
+    return status
+
+
+def check_revision(run_id: str, held: int | None, expected: int | None) -> None:
+    """Raise `StateError` unless the revision that is held is the one that is expected."""
+    if held != expected:
+        raise StateError(
+            f"run {run_id[:12]}: the store holds revision {held}, not {expected}; "
+            "another process went on with it"
+        )

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Sequence
 
-from ..errors import StateError
-from .base import SavedRun
+from .base import SavedRun, check_revision, status_of
 
 __all__ = ["MemoryStore"]
 
@@ -51,11 +49,7 @@ class MemoryStore:
         with self._lock:
             run = self._runs.get(run_id)
             held = None if run is None else run.revision
-            if held != expected:
-                raise StateError(
-                    f"run {run_id[:12]}: the store holds revision {held}, not {expected}; "
-                    "another process went on with it"
-                )
+            check_revision(run_id, held, expected)
             if run is None:
                 run = self._runs[run_id] = _Run()
             run.head = head
@@ -68,7 +62,7 @@ class MemoryStore:
             return [
                 run_id
                 for run_id, run in self._runs.items()
-                if status is None or json.loads(run.head)["status"] == status
+                if status is None or status_of(run.head) == status
             ]
 
     def delete(self, run_id: str) -> None:

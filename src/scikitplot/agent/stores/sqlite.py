@@ -1,0 +1,176 @@
+"""Runs and their trails in one SQLite database."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from ..errors import StateError
+from ..values import check_amount, type_name
+from .sql import Tables
+
+__all__ = ["SqliteStore"]
+
+VERSION = 1
+"""Of the tables. An older one is migrated at opening, a newer one refused."""
+
+_APPLICATION = 0x5341474E  # "SAGN": whose database it is
+_SYNCHRONOUS = ("off", "normal", "full")
+_TABLES = """
+create table agent_run (key integer primary key autoincrement, run_id text not null unique,
+  revision integer, status text, head text);
+create table agent_step (run integer not null, number integer not null, body text not null,
+  primary key (run, number)) without rowid;
+create table agent_record (run integer not null, seq integer not null, body text not null,
+  primary key (run, seq)) without rowid;
+"""
+_MIGRATIONS = {0: _TABLES}  # by the version that they start from
+
+
+class SqliteStore(Tables):
+    """Runs and their trails in one SQLite database, for threads and processes.
+
+    Pass one object as ``store=`` and ``audit=`` of an `Agent`: each commit is then one transaction.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The database, made if it is not there; its folder is not. ``":memory:"`` is one that lives
+        as long as this object.
+    synchronous : str, default="normal"
+        When SQLite waits for the disk. ``"full"``: at each commit, so that it survives a loss of
+        power. ``"normal"``: a commit survives a crash of the process; a loss of power may take the
+        last ones back, whole and in order. ``"off"``: a loss of power may damage the database.
+    timeout : float, default=30.0
+        Seconds to wait for other writers, at opening too.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is of the wrong type or value.
+    StateError
+        If the file is no database, one of another program, a damaged one or one of a newer version.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from scikitplot.agent import Agent, Decision, SqliteStore, verify_audit
+    >>> path = os.path.join(tempfile.mkdtemp(), "runs.db")
+    >>> with SqliteStore(path) as store:
+    ...     agent = Agent([], lambda state, tools: Decision.finish(1), store=store, audit=store)
+    ...     run_id = agent.run("one").run_id
+    >>> with SqliteStore(path) as store:
+    ...     store.runs("completed") == [run_id], verify_audit(store.read(), heads=store.heads())
+    (True, [])
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        synchronous: str = "normal",
+        timeout: float = 30.0,
+    ) -> None:
+        if not isinstance(path, (str, os.PathLike)):
+            raise TypeError(f"path must be a str or a path, not {type_name(path)}")
+        if not isinstance(synchronous, str):
+            raise TypeError(f"synchronous must be a str, not {type_name(synchronous)}")
+        if synchronous not in _SYNCHRONOUS:
+            raise ValueError(f"synchronous must be one of {', '.join(_SYNCHRONOUS)}")
+        super().__init__()
+        self.path = ":memory:" if path == ":memory:" else str(Path(path).absolute())
+        self.synchronous = synchronous
+        self.timeout = check_amount("timeout", timeout)
+        # A database in memory is its connection, which all threads then take in turns.
+        self._turn = threading.Lock() if self.path == ":memory:" else None
+        with self._transaction():
+            pass
+
+    def _take(self) -> Any:
+        if self._turn is None:
+            return super()._take()
+        self._turn.acquire()
+        return self._idle.pop() if self._idle else None
+
+    def _give(self, connection: Any) -> None:
+        super()._give(connection)
+        if self._turn is not None:
+            self._turn.release()
+
+    def _discard(self, connection: Any) -> None:
+        if self._turn is None:
+            super()._discard(connection)
+            return
+        try:
+            if connection is not None:
+                connection.rollback()
+                self._idle.append(connection)
+        finally:
+            self._turn.release()
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            self.path, timeout=self.timeout, isolation_level=None, check_same_thread=False
+        )
+        try:
+            self._prepare(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        version = self._version(connection)
+        if version > VERSION:
+            raise StateError(
+                f"database {self.path}: its version is {version}, newer than {VERSION}, the newest "
+                "this release reads; upgrade the package"
+            )
+        # Switching to WAL does not wait for others by itself.
+        deadline = time.monotonic() + self.timeout
+        while True:
+            try:
+                connection.execute("pragma journal_mode = wal")
+                break
+            except sqlite3.OperationalError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.01)
+        connection.execute(f"pragma synchronous = {self.synchronous}")
+        if version < VERSION:
+            connection.execute("begin immediate")
+            for start in range(self._version(connection), VERSION):
+                for statement in _MIGRATIONS[start].split(";"):
+                    connection.execute(statement)
+            connection.execute(f"pragma application_id = {_APPLICATION}")
+            connection.execute(f"pragma user_version = {VERSION}")
+            connection.execute("commit")
+
+    def _version(self, connection: sqlite3.Connection) -> int:
+        (version,) = connection.execute("pragma user_version").fetchone()
+        (application,) = connection.execute("pragma application_id").fetchone()
+        (tables,) = connection.execute("select count(*) from sqlite_master").fetchone()
+        if tables and application != _APPLICATION:
+            raise StateError(f"database {self.path}: it is one of another program")
+        return int(version)
+
+    def _begin(self, cursor: Any, writes: bool) -> None:
+        cursor.execute("begin immediate" if writes else "begin")
+
+    def _explain(self, error: Exception, connection: Any) -> StateError | None:
+        if not isinstance(error, sqlite3.Error):
+            return None
+        return StateError(f"database {self.path}: {error}")
+
+    def __enter__(self) -> SqliteStore:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"SqliteStore({self.path!r}, synchronous={self.synchronous!r})"
