@@ -120,7 +120,8 @@ class Agent:
         self.store = store
         self._has_own_trail = audit is None
         # One object that can write both in one transaction, as `SqliteStore` does.
-        self._is_one = store is not None and self.audit is store and _takes_records(store)
+        both: Any = store
+        self._is_one = both is not None and both is audit and _takes_records(both)
         self._clock = time.monotonic if clock is None else clock
         self._now = time.time if now is None else now
 
@@ -345,7 +346,7 @@ def _check_approvals(approvals: object) -> list[Approval]:
     return checked
 
 
-def _takes_records(store: StateStore) -> bool:
+def _takes_records(store: Any) -> bool:
     return "records" in inspect.signature(store.commit).parameters
 
 
