@@ -74,7 +74,7 @@ def _number(value: Any) -> float:
             "must be a number; true and false are the form of draft-04: write the bound itself "
             'here, as in "exclusiveMinimum": 1, and leave "minimum" out'
         )
-    if not isinstance(value, (int, float)) or not math.isfinite(value):
+    if not isinstance(value, (int, float)) or not -math.inf < value < math.inf:
         raise Refusal("must be a number")
     return value
 

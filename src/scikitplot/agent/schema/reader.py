@@ -14,7 +14,7 @@ from itertools import chain
 from typing import Any
 
 from ..errors import SchemaError
-from ..values import clean_text, encode
+from ..values import MAX_INT_DIGITS, clean_text, encode
 from .bounds import (
     MAX_DEPTH,
     MAX_LISTED,
@@ -36,6 +36,8 @@ _HERE = frozenset({"allOf", "anyOf", "oneOf", "not", "if", "then", "else", "depe
 """Keywords whose schemas apply to the value itself, and not to a part of it."""
 
 FORMATS: dict[str, Callable[[str], bool]] = {}
+
+_TOO_LONG = 10**MAX_INT_DIGITS
 
 _COUNTED = frozenset({"const", "dependentRequired", "enum", "required"})
 """Keywords that hold any number of values or names."""
@@ -242,6 +244,8 @@ class _Reader:
                     below += [*value, *value.values()]
                 elif kind is float and not math.isfinite(value):
                     raise Refusal("holds NaN or infinity, which is not JSON")
+                elif kind is int and abs(value) >= _TOO_LONG:
+                    raise Refusal(f"holds an integer of more than {MAX_INT_DIGITS} digits")
                 elif kind not in (int, float, bool) and value is not None:
                     raise Refusal("holds a value that is not JSON")
             level = below
