@@ -151,7 +151,8 @@ def test_a_value_that_is_not_json_is_invalid_and_told_as_such(value: object) -> 
 
 
 def test_a_name_that_is_no_string_breaks_nothing() -> None:
-    for asked in ({"patternProperties": {"a": {}}, "additionalProperties": False}, SAVE):
+    patterns = {"patternProperties": {"a": {}}, "additionalProperties": False}
+    for asked in (patterns, SAVE, {"const": {"1": 2}}):
         compiled = schema.compile(asked)
         assert not compiled.accepts({1: 2})
         assert compiled.problems({1: 2})

@@ -51,8 +51,10 @@ def read(schema: Any, assert_formats: bool) -> list[Node]:
     SchemaError
         If any part of it is not a schema, or is more than can be enforced.
     """
+    draft = DRAFTS["2020-12"]
     try:
-        draft = draft_of(schema.get("$schema", "") if isinstance(schema, dict) else "")
+        if isinstance(schema, dict) and "$schema" in schema:
+            draft = draft_of(schema["$schema"])
     except Refusal as refusal:
         raise SchemaError("$schema", "", str(refusal)) from None
     return _Reader(schema, draft, assert_formats).read_all()
@@ -168,12 +170,12 @@ class _Reader:
             rule = "dependentSchemas"
             node.written = {**node.written, "dependentRequired": keyword, rule: keyword}
         nodes = {name: self.node(node, (keyword, name), item) for name, item in value.items()}
-        if keyword == "patternProperties":
+        if keyword == "patternProperties" and nodes:
             node.rules[keyword] = [
                 (source, self.pattern(source), below) for source, below in nodes.items()
             ]
             node.size += len(nodes)
-        elif keyword not in ("$defs", "definitions"):
+        elif keyword not in ("$defs", "definitions", "patternProperties"):
             node.rules[rule] = nodes
 
     def plain(self, node: Node, keyword: str, value: Any) -> None:
