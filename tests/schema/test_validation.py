@@ -150,6 +150,21 @@ def test_a_value_that_is_not_json_is_invalid_and_told_as_such(value: object) -> 
     assert "is no JSON value" in compiled.problems(value)[0].message
 
 
+def test_a_name_that_is_no_string_breaks_nothing() -> None:
+    patterns = {"patternProperties": {"a": {}}, "additionalProperties": False}
+    for asked in (patterns, SAVE, {"const": {"1": 2}}):
+        compiled = schema.compile(asked)
+        assert not compiled.accepts({1: 2})
+        assert compiled.problems({1: 2})
+
+
+def test_integers_of_any_length_are_compared() -> None:
+    long = 10**10_000
+    for asked in ({"maximum": 5}, {"multipleOf": 3}, {"enum": [1, 2]}, {"maximum": long - 1}):
+        assert schema.validate(asked, long)
+    assert schema.validate({"uniqueItems": True, "minimum": long}, [long, long + 1]) == []
+
+
 def test_all_problems_are_listed_each_with_its_place_and_rule() -> None:
     problems = schema.validate(SAVE, {"name": "", "size": "big", "sise": 1})
     assert {(problem.pointer, problem.rule) for problem in problems} == {

@@ -190,7 +190,7 @@ class Tool:
                 f"not {type_name(parameters)}"
             )
         try:
-            copy: dict[str, JSON] = admit(parameters, max_depth=256)[0]
+            copy: dict[str, JSON] = admit(parameters, max_depth=256, allow_tuples=True)[0]
         except InvalidValue as error:
             raise ValueError(
                 f"Tool {self.name!r}: parameters{error.pointer}: {error.reason}"

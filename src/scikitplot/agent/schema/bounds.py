@@ -28,6 +28,8 @@ __all__ = [
     "guarded",
     "metered",
     "spend",
+    "too_many_steps",
+    "too_nested",
 ]
 
 MAX_DEPTH = 64
@@ -116,10 +118,12 @@ def spend(steps: int) -> None:
 
 
 def too_many_steps() -> TooMuch:
+    """Return what to raise where the steps of a validation are spent."""
     return TooMuch(f"takes more than {MAX_STEPS} steps to validate")
 
 
 def too_nested() -> TooMuch:
+    """Return what to raise where too many schemas apply inside each other."""
     return TooMuch(f"is nested too deep: more than {MAX_NESTING} schemas apply inside each other")
 
 

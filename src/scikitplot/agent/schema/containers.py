@@ -122,6 +122,8 @@ def members_by_pattern(
     def test(value: dict[str, Any]) -> bool:
         for name, item in value.items():
             kind = type(item)
+            if type(name) is not str:
+                return False
             if counted:
                 spend(len(patterns) * (1 + len(name) // TEXT_UNIT))
             found = [table for matches, table in patterns if matches(name)]

@@ -81,8 +81,7 @@ class _Walk:
         return text
 
     def visit(self, node: Node, value: Any) -> _Result:
-        while node.alias:
-            node = node.alias
+        node = node.alias or node
         if node.referred:
             known = self.known.get((node, id(value)))  # the value outlives the walk
             if known is not None:
@@ -255,6 +254,10 @@ def _pattern_properties(
     result: _Result,
 ) -> None:
     for name, item in value.items():
+        if type(name) is not str:
+            text = f"has a name that is no string but a {type_name(name)}"
+            result.found.append(((), "patternProperties", text))
+            continue
         walk.spend(len(asked) * (1 + len(name) // TEXT_UNIT))
         for _, matches, below in asked:
             if matches(name):
@@ -267,7 +270,7 @@ def _additional_properties(
     declared = node.rules.get("properties", ())
     patterns = node.rules.get("patternProperties", ())
     for name, item in value.items():
-        if name not in declared and not any(matches(name) for _, matches, _ in patterns):
+        if name not in declared and not any(matches(str(name)) for _, matches, _ in patterns):
             walk.part(node, "additionalProperties", below, name, item, result)
 
 

@@ -11,9 +11,10 @@ over. The tables of nodes for parts of the value are only referred to, so they m
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Callable
 from functools import cache
 from itertools import count
-from typing import Any
+from typing import Any, TypeAlias
 
 from . import containers
 from .bounds import KEY_UNIT, guarded, metered, spend
@@ -233,11 +234,11 @@ def _one_of_scalars(scalars: list[Any]) -> Test:
     if len(scalars) <= _FEW or type(scalars[0]) is str:
         return frozenset(scalars).__contains__
     ordered = sorted(scalars)
-    count = len(ordered)
+    end = len(ordered)
 
     def found(value: float) -> bool:
         index = bisect_left(ordered, value)
-        return index < count and ordered[index] == value
+        return index < end and ordered[index] == value
 
     return found
 
@@ -290,7 +291,7 @@ def _required(names: tuple[str, ...]) -> Test | None:
 # Each rule below adds its tests to those of the types it speaks of, and takes away the types that
 # it excludes.
 
-_Made = dict[Node, Table]
+_Made: TypeAlias = dict[Node, Table]
 
 
 def _all_of(nodes: list[Node], tests: Parts, made: _Made) -> None:
@@ -381,7 +382,7 @@ def _choose(condition: Test | None, then: Test | None, other: Test | None) -> Te
     return test
 
 
-_IN_PLACE: dict[str, Any] = {
+_IN_PLACE: dict[str, Callable[[Any, Parts, _Made], None]] = {
     "$ref": _ref,
     "allOf": _all_of,
     "anyOf": _any_of,

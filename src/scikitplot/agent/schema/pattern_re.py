@@ -212,9 +212,8 @@ def _one_way(node: Node) -> _OneWay | None:
 
 
 def _then(left: _OneWay | None, right: _OneWay | None) -> _OneWay | None:
+    # `left` grew from `_NOTHING`: if it can be empty, what it may begin with is in `more`.
     if left is None or right is None or overlap(left.more, right.first):
-        return None
-    if left.empty and overlap(left.first, right.first):
         return None
     return _OneWay(
         left.empty and right.empty,

@@ -102,14 +102,14 @@ def compile_pattern(source: str) -> Matcher:
 
     Examples
     --------
-    >>> from scikitplot.agent.schema.patterns import compile_pattern
+    >>> from scikitplot.agent.schema.patterns import PatternError, compile_pattern
     >>> matcher = compile_pattern("^[a-z]+-[0-9]{2}$")
     >>> matcher("abc-12"), matcher("abc-12\\n"), matcher("abc-\\u0661\\u0662")
     (True, False, False)
-    >>> compile_pattern("(a)\\\\1")
-    Traceback (most recent call last):
-        ...
-    scikitplot.agent.schema.pattern_parser.PatternError: at position 3: a back-reference cannot be \
-matched in linear time
+    >>> try:
+    ...     compile_pattern("(a)\\\\1")
+    ... except PatternError as error:
+    ...     print(error)
+    at position 3: a back-reference cannot be matched in linear time
     """
     return Matcher(source)

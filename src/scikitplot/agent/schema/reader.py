@@ -14,7 +14,7 @@ from itertools import chain
 from typing import Any
 
 from ..errors import SchemaError
-from ..values import clean_text, encode
+from ..values import MAX_INT_BITS, clean_text, encode
 from .bounds import (
     MAX_DEPTH,
     MAX_LISTED,
@@ -37,6 +37,8 @@ _HERE = frozenset({"allOf", "anyOf", "oneOf", "not", "if", "then", "else", "depe
 
 FORMATS: dict[str, Callable[[str], bool]] = {}
 
+_TOO_LONG = 2**MAX_INT_BITS
+
 _COUNTED = frozenset({"const", "dependentRequired", "enum", "required"})
 """Keywords that hold any number of values or names."""
 
@@ -49,8 +51,10 @@ def read(schema: Any, assert_formats: bool) -> list[Node]:
     SchemaError
         If any part of it is not a schema, or is more than can be enforced.
     """
+    draft = DRAFTS["2020-12"]
     try:
-        draft = draft_of(schema.get("$schema", "") if isinstance(schema, dict) else "")
+        if isinstance(schema, dict) and "$schema" in schema:
+            draft = draft_of(schema["$schema"])
     except Refusal as refusal:
         raise SchemaError("$schema", "", str(refusal)) from None
     return _Reader(schema, draft, assert_formats).read_all()
@@ -166,12 +170,12 @@ class _Reader:
             rule = "dependentSchemas"
             node.written = {**node.written, "dependentRequired": keyword, rule: keyword}
         nodes = {name: self.node(node, (keyword, name), item) for name, item in value.items()}
-        if keyword == "patternProperties":
+        if keyword == "patternProperties" and nodes:
             node.rules[keyword] = [
                 (source, self.pattern(source), below) for source, below in nodes.items()
             ]
             node.size += len(nodes)
-        elif keyword not in ("$defs", "definitions"):
+        elif keyword not in ("$defs", "definitions", "patternProperties"):
             node.rules[rule] = nodes
 
     def plain(self, node: Node, keyword: str, value: Any) -> None:
@@ -242,6 +246,8 @@ class _Reader:
                     below += [*value, *value.values()]
                 elif kind is float and not math.isfinite(value):
                     raise Refusal("holds NaN or infinity, which is not JSON")
+                elif kind is int and abs(value) >= _TOO_LONG:
+                    raise Refusal(f"holds an integer of more than {MAX_INT_BITS} bits")
                 elif kind not in (int, float, bool) and value is not None:
                     raise Refusal("holds a value that is not JSON")
             level = below
