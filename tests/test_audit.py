@@ -509,3 +509,46 @@ def test_a_record_checks_its_fields(name: str, value: Any, error: type[Exception
     assert AuditRecord(**fields).to_dict() == fields
     with pytest.raises(error, match=name):
         AuditRecord(**{**fields, name: value})
+
+
+KEY = b"0123456789abcdef"
+
+
+def test_with_a_key_nobody_can_build_the_chain_anew_without_it(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    store = MemoryStore()
+    agent = Agent(
+        [writer([])], script(SAVE), policy=WRITES, store=store, audit=JsonlAuditSink(path, key=KEY)
+    )
+    paused = agent.run("goal")
+    again = JsonlAuditSink(path, key=KEY)
+    agent = Agent([writer([])], script(SAVE), policy=WRITES, store=store, audit=again)
+    state = agent.resume(paused.run_id, approvals=approve(paused))
+    assert verify_audit(read_audit(path), heads=heads([state]), key=KEY) == []
+    count = state.audit_head.seq + 1
+    for wrong in (None, b"another key, 16 bytes"):
+        problems = verify_audit(read_audit(path), key=wrong)
+        assert [problem.kind for problem in problems] == ["changed"] * count
+    prev, forged = GENESIS, []
+    for record in again.read():
+        text = json.dumps(record.data, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        new = seal(record.run_id, record.seq, record.event, text, record.time, prev)
+        prev = new.digest
+        forged.append(new)
+    assert verify_audit(forged) == []
+    assert {problem.kind for problem in verify_audit(forged, key=KEY)} == {"changed"}
+    assert "0123456789abcdef" not in repr(again) + repr(agent) + path.read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("key", "error"), [("text", TypeError), (b"short", ValueError), (3, TypeError)]
+)
+def test_a_key_is_bytes_and_long_enough(tmp_path: Path, key: Any, error: type[Exception]) -> None:
+    for make in (
+        lambda: MemoryAuditSink(key=key),
+        lambda: JsonlAuditSink(tmp_path / "t", key=key),
+        lambda: verify_audit([], key=key),
+    ):
+        with pytest.raises(error, match="key") as caught:
+            make()
+        assert str(key) not in str(caught.value)

@@ -14,6 +14,7 @@ from typing import Any
 
 from .approval import Approval, ApprovalRequest, agreed_answers_to, check_run_id
 from .audit import AuditHead, AuditSink, MemoryAuditSink
+from .audit.base import check_key
 from .decision import Decision
 from .effects import AskApprover, AskPlanner, CallTool, CheckAnswer, Commit, Effect
 from .errors import AuditError, StateError
@@ -118,6 +119,7 @@ class Agent:
         # Annotated as what it is by default, so that `agent.audit.records` needs no cast.
         self.audit: Any = MemoryAuditSink() if audit is None else audit
         self.store = store
+        self._key = check_key(getattr(audit, "key", None))
         self._has_own_trail = audit is None
         # One object that can write both in one transaction, as `SqliteStore` does.
         both: Any = store
@@ -161,7 +163,7 @@ class Agent:
         else:
             check_run_id(run_id)
             self._refuse_used(run_id)
-        ledger = Ledger(run_id, goal, self._clock, self._now)
+        ledger = Ledger(run_id, goal, self._clock, self._now, self._key)
         self._drive(self._loop(ledger).start(secrets.token_hex(32)))
         return ledger.view()
 
@@ -220,7 +222,7 @@ class Agent:
         request = None if head.open is None else head.open.request
         answers = [] if request is None else agreed_answers_to(request.digest, answers)
         trail, ahead = self._find_trail(head)
-        ledger = Ledger.resumed(head, text, steps, trail, self._clock, self._now)
+        ledger = Ledger.resumed(head, text, steps, trail, self._clock, self._now, self._key)
         self._drive(self._loop(ledger).resume(head.open, answers, ahead))
         return ledger.view()
 

@@ -55,9 +55,13 @@ class Ledger:
         The run.
     clock, now : callable
         Seconds for running time, and wall-clock time for the records.
+    key : bytes or None, default=None
+        Seals the records.
     """
 
-    def __init__(self, run_id: str, goal: str, clock: Clock, now: Clock) -> None:
+    def __init__(
+        self, run_id: str, goal: str, clock: Clock, now: Clock, key: bytes | None = None
+    ) -> None:
         self.run_id = run_id
         self.status = RunStatus.RUNNING
         self.stop_reason: str | None = None
@@ -75,6 +79,7 @@ class Ledger:
         self._goal = quote(goal)
         self._parent = "null"
         self._answer = "null"
+        self._key = key
         self._clock = clock
         self._now = now
         self._last_clock: float | None = None
@@ -95,6 +100,7 @@ class Ledger:
         trail: AuditHead | None,
         clock: Clock,
         now: Clock,
+        key: bytes | None = None,
     ) -> Ledger:
         """Return the account of a saved run that goes on.
 
@@ -108,10 +114,10 @@ class Ledger:
             The saved steps.
         trail : AuditHead or None
             What the run's trail ends with; None if a new trail goes on from the head's record.
-        clock, now : callable
+        clock, now, key
             As for a new run.
         """
-        ledger = cls(head.run_id, head.goal, clock, now)
+        ledger = cls(head.run_id, head.goal, clock, now, key)
         ledger.status = head.status
         ledger.steps = list(steps)
         ledger._committed_steps = len(ledger.steps)
@@ -181,7 +187,7 @@ class Ledger:
 
     def record(self, event: str, data: str) -> str:
         """Add a record with this data (canonical text) to the next commit; return its digest."""
-        record = seal(self.run_id, self._seq, event, data, self.time(), self._prev)
+        record = seal(self.run_id, self._seq, event, data, self.time(), self._prev, self._key)
         self._records.append(record)
         self._seq += 1
         self._prev = record.digest

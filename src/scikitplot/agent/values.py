@@ -13,6 +13,7 @@ file passes through here before it is used, and these rules hold for it:
 from __future__ import annotations
 
 import hashlib
+import hmac
 import json
 import math
 from collections.abc import Callable, Iterable
@@ -326,8 +327,8 @@ def type_name(value: object) -> str:
     return name if len(name) <= 100 and name.isascii() and name.isidentifier() else "object"
 
 
-def digest(text: str) -> str:
-    """Return the SHA-256 of `text` in UTF-8 as 64 hexadecimal digits.
+def digest(text: str, key: bytes | None = None) -> str:
+    """Return the SHA-256 of `text` in UTF-8 as 64 hexadecimal digits; with a key, its HMAC.
 
     Examples
     --------
@@ -335,7 +336,9 @@ def digest(text: str) -> str:
     >>> digest("{}")[:16]
     '44136fa355b3678a'
     """
-    return hashlib.sha256(text.encode()).hexdigest()
+    if key is None:
+        return hashlib.sha256(text.encode()).hexdigest()
+    return hmac.digest(key, text.encode(), "sha256").hex()
 
 
 _EXACT = Context(prec=5_000, traps=[Inexact, InvalidOperation, Overflow, Clamped])

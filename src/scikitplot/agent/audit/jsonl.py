@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ..errors import AuditError
-from .base import check_head
+from .base import check_head, check_key
 from .record import (
     GENESIS,
     MAX_LINE,
@@ -80,11 +80,13 @@ class JsonlAuditSink:
     fsync : bool, default=False
         Whether each commit is forced to the disk, so that it survives a crash of the machine and
         not only of the process. It costs a disk write for each commit.
+    key : bytes or None, default=None
+        Seals the records: each digest is then an HMAC, which nobody can make without the key.
 
     Raises
     ------
-    TypeError
-        If an argument is of the wrong type.
+    TypeError, ValueError
+        If an argument is of the wrong type or value.
     AuditError
         If the file cannot be opened.
 
@@ -99,13 +101,16 @@ class JsonlAuditSink:
     []
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, fsync: bool = False) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], *, fsync: bool = False, key: bytes | None = None
+    ) -> None:
         if not isinstance(path, (str, os.PathLike)):
             raise TypeError(f"path must be a str or a path, not {type(path).__name__}")
         if type(fsync) is not bool:
             raise TypeError(f"fsync must be a bool, not {type(fsync).__name__}")
         self.path = Path(path).absolute()
         self.fsync = fsync
+        self.key = check_key(key)
         self._lock = threading.Lock()
         self._open()
 
@@ -174,7 +179,7 @@ class JsonlAuditSink:
     def _note(self, record: AuditRecord) -> None:
         head = self._heads.get(record.run_id)
         after = (-1, GENESIS) if head is None else head
-        if after != (record.seq - 1, record.prev) or not is_intact(record):
+        if after != (record.seq - 1, record.prev) or not is_intact(record, self.key):
             self._damaged.setdefault(record.run_id, self._lines)
         self._heads[record.run_id] = AuditHead(record.seq, record.digest)
 

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from ..approval import check_run_id
-from ..audit.base import check_head
+from ..audit.base import check_head, check_key
 from ..audit.record import AuditHead, AuditRecord, DamagedLine, parse_line
 from ..errors import AuditError, StateError
 from .base import SavedRun, check_revision, status_of
@@ -69,7 +69,8 @@ class Tables:
     _mark = "?"
     _for_update = ""
 
-    def __init__(self) -> None:
+    def __init__(self, key: bytes | None) -> None:
+        self.key = check_key(key)
         self._idle: list[Any] = []
         self._abandoned: list[Any] = []  # of the process that this one was forked from
         self._pid = os.getpid()

@@ -47,6 +47,8 @@ class SqliteStore(Tables):
         last ones back, whole and in order. ``"off"``: a loss of power may damage the database.
     timeout : float, default=30.0
         Seconds to wait for other writers, at opening too.
+    key : bytes or None, default=None
+        Seals the records: each digest is then an HMAC, which nobody can make without the key.
 
     Raises
     ------
@@ -74,6 +76,7 @@ class SqliteStore(Tables):
         *,
         synchronous: str = "normal",
         timeout: float = 30.0,
+        key: bytes | None = None,
     ) -> None:
         if not isinstance(path, (str, os.PathLike)):
             raise TypeError(f"path must be a str or a path, not {type_name(path)}")
@@ -81,7 +84,7 @@ class SqliteStore(Tables):
             raise TypeError(f"synchronous must be a str, not {type_name(synchronous)}")
         if synchronous not in _SYNCHRONOUS:
             raise ValueError(f"synchronous must be one of {', '.join(_SYNCHRONOUS)}")
-        super().__init__()
+        super().__init__(key)
         self.path = ":memory:" if path == ":memory:" else str(Path(path).absolute())
         self.synchronous = synchronous
         self.timeout = check_amount("timeout", timeout)
