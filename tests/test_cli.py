@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import select
 import signal
+import sqlite3
 import subprocess
 import sys
 import tracemalloc
@@ -14,8 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support import script
 
-from scikitplot.agent import JsonlAuditSink, ToolError
+from scikitplot.agent import Agent, JsonlAuditSink, SqliteStore, ToolError
 from scikitplot.agent import __main__ as command_line
 from scikitplot.agent.audit.record import GENESIS, seal
 from scikitplot.agent.demo import Reference, RunFile, make_agent
@@ -497,3 +500,40 @@ def test_verifying_a_large_trail_takes_little_memory(
         tracemalloc.stop()
     assert (code, told) == (0, f"{trail}: sound; 1 run, 3,000 records\n")
     assert peak < trail.stat().st_size / 4
+
+
+def test_a_database_is_verified_against_the_states_it_holds(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "runs.db"
+    with SqliteStore(path) as store:
+        state = Agent([], script(), store=store, audit=store).run("goal")
+    assert command_line.main(["verify", str(path)]) == 0
+    assert capsys.readouterr().out == f"{path}: sound; 1 run, 4 records\n"
+    with contextlib.closing(sqlite3.connect(path)) as database, database:
+        database.execute("delete from agent_record where seq = 3")
+    assert command_line.main(["verify", str(path)]) == 1
+    assert f"run {state.run_id[:12]}, record 3: cut" in capsys.readouterr().out
+    with contextlib.closing(sqlite3.connect(path)) as database, database:
+        database.execute("update agent_record set body = 'x' where seq = 1")
+    assert command_line.main(["verify", str(path)]) == 1
+    assert f"run {state.run_id[:12]}, record 1: damaged" in capsys.readouterr().out
+
+
+def test_a_sealed_trail_is_verified_with_its_key(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, key = tmp_path / "trail.jsonl", tmp_path / "key"
+    key.write_bytes(b"0123456789abcdef")
+    Agent([], script(), audit=JsonlAuditSink(path, key=key.read_bytes())).run("goal")
+    assert command_line.main(["verify", str(path), "--key-file", str(key)]) == 0
+    assert command_line.main(["verify", str(path)]) == 1
+    key.write_bytes(b"short")
+    capsys.readouterr()
+    assert command_line.main(["verify", str(path), "--key-file", str(key)]) == 2
+    error = capsys.readouterr().err
+    assert "at least 16 bytes" in error
+    assert "short" not in error
+    key.unlink()
+    assert command_line.main(["verify", str(path), "--key-file", str(key)]) == 2
+    assert "cannot be read" in capsys.readouterr().err
