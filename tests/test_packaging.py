@@ -33,6 +33,7 @@ ORDER = [  # from the bottom; a module imports only what stands before it
     "loop",
     "perform",
     "agent",
+    "recovery",
     "display",
     "demo",
     "__main__",

@@ -18,6 +18,7 @@ from .calls import Call, current_call
 from .decision import Decision, Usage
 from .errors import AgentError, AuditError, SchemaError, StateError, ToolError
 from .policy import Limits, Policy
+from .recovery import Recovered, recover
 from .state import InFlight, RunState, RunStatus, RunUsage, Step, StepOutcome, Steps
 from .stores import MemoryStore, SavedRun, SqliteStore, StateStore
 from .tools import Tool, ToolEffect, Toolset
@@ -41,6 +42,7 @@ __all__ = [
     "MemoryAuditSink",
     "MemoryStore",
     "Policy",
+    "Recovered",
     "RunState",
     "RunStatus",
     "RunUsage",
@@ -59,6 +61,7 @@ __all__ = [
     "Usage",
     "current_call",
     "read_audit",
+    "recover",
     "schema",
     "verify_audit",
 ]
