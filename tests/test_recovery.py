@@ -53,10 +53,13 @@ def test_a_run_that_cannot_be_resumed_does_not_keep_the_others_from_it() -> None
     store, audit, calls = cut_off_runs(3)
     second = store.runs()[1]
     store._runs[second].head = "{}"
-    agents = lambda: Agent([writer(calls)], script(SAVE), policy=FREE, store=store, audit=audit)  # noqa: E731
     store.runs = lambda status=None: list(store._runs)  # type: ignore[method-assign]
-    found = {result.run_id: result for result in recover(store, agents)}
-    assert "version" in str(found[second].error)
+
+    def make_agent() -> Agent:
+        return Agent([writer(calls)], script(SAVE), policy=FREE, store=store, audit=audit)
+
+    found = {result.run_id: result for result in recover(store, make_agent)}
+    assert "answer is missing" in str(found[second].error)
     assert found[second].state is None
     assert sum(result.state is not None for result in found.values()) == 2
 

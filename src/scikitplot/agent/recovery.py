@@ -47,14 +47,14 @@ def recover(store: StateStore, make_agent: Callable[[], Agent]) -> Iterator[Reco
     store : StateStore
         Where the runs are.
     make_agent : callable
-        ``make_agent() -> Agent``, with this store, and the tools, the planner and the trail that the
-        runs were started with. Called once for each run.
+        ``make_agent() -> Agent``, with this store, and the tools, the planner and the trail that
+        the runs were started with. Called once for each run.
 
     Yields
     ------
     Recovered
-        For each run, when it has ended or paused. One that cannot be resumed does not keep the others
-        from it.
+        For each run, when it has ended or paused. One that cannot be resumed does not keep the
+        others from it.
 
     Raises
     ------
