@@ -18,7 +18,7 @@ from .approval import Approval, ApprovalRequest
 from .audit import AuditHead, AuditRecord
 from .audit.record import GENESIS, seal
 from .decision import Usage
-from .effects import Commit
+from .effects import Commit, StopRequest
 from .state import RunState, RunStatus, StepOutcome
 from .state.fields import optional_text
 from .state.head import Head, head_text, open_text
@@ -66,6 +66,7 @@ class Ledger:
         self.status = RunStatus.RUNNING
         self.stop_reason: str | None = None
         self.error: str | None = None
+        self.stop: str | None = None  # why somebody wants the run to stop
         self.steps: list[str] = []
         self.open: WorkingStep | None = None
         self.decisions = 0
@@ -88,8 +89,10 @@ class Ledger:
         self._prev = GENESIS
         self._trail: AuditHead | None = None  # what the trail ends with
         self._revision: int | None = None  # what the store holds
+        self._known: AuditHead | None = None  # the last record that the store's state knows of
         self._records: list[AuditRecord] = []
         self._committed_steps = 0
+        self._written: Commit | None = None  # the last one
 
     @classmethod
     def resumed(
@@ -119,13 +122,14 @@ class Ledger:
         """
         ledger = cls(head.run_id, head.goal, clock, now, key)
         ledger.status = head.status
+        ledger.stop = head.stop
         ledger.steps = list(steps)
         ledger._committed_steps = len(ledger.steps)
         ledger.decisions, ledger.tool_calls, _, ledger.tokens, ledger.seconds = head.usage
         ledger.cost = head.cost
         ledger.head = text
         ledger._parent = encode(head.parent)
-        ledger._revision = head.revision
+        ledger._revision, ledger._known = head.revision, head.audit_head
         ledger._trail = trail
         last = head.audit_head if trail is None else trail
         ledger._seq, ledger._prev = last.seq + 1, last.digest
@@ -294,9 +298,9 @@ class Ledger:
     def end(
         self,
         status: RunStatus,
-        *,
         stop_reason: str | None = None,
         error: str | None = None,
+        *,
         answer: str = "null",
     ) -> None:
         """Record the end of the run."""
@@ -312,18 +316,30 @@ class Ledger:
 
     def commit(self) -> Commit:
         """Return the commit of all that is new."""
-        before, revision = self._trail, self._revision
+        before = self._trail
         records, self._records = self._records, []
         if records:
             self._trail = AuditHead(self._seq - 1, self._prev)
         new = self.steps[self._committed_steps :]
         self._committed_steps += len(new)
+        return self._save(Commit(self.run_id, records, before, "", new, None, self._known))
+
+    def commit_after(self, request: StopRequest) -> Commit:
+        """Return the last commit again, on top of the head with a request to stop."""
+        assert self._written is not None, "a request answers a commit"
+        self.stop, self._revision = request.reason, request.revision
+        records = () if request.records_are_written else self._written.records
+        return self._save(self._written._replace(records=records))
+
+    def _save(self, commit: Commit) -> Commit:
+        revision = self._revision
         self._revision = 0 if revision is None else revision + 1
         self.head = head_text(
             run_id=self.run_id,
             goal=self._goal,
             parent=self._parent,
             status=self.status.value,
+            stop=self.stop,
             stop_reason=self.stop_reason,
             answer=self._answer,
             error=self.error,
@@ -332,7 +348,9 @@ class Ledger:
             audit_head=AuditHead(self._seq - 1, self._prev),
             open_step=self._open_text(),
         )
-        return Commit(self.run_id, records, before, self.head, new, revision)
+        self._known = AuditHead(self._seq - 1, self._prev)
+        self._written = commit._replace(head=self.head, revision=revision)
+        return self._written
 
     def view(self) -> RunState:
         """Return the run as it was committed last."""
