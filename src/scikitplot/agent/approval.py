@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from .tools import Tool, ToolEffect
-from .values import JSON, check_text, check_type, digest, encode, type_name
+from .values import JSON, check_text, check_type, digest, type_name
 
 __all__ = [
     "Approval",
@@ -58,7 +58,7 @@ def action_digest(run_id: str, step: int, tool: Tool, arguments: str, history: s
     """
     return digest(
         f'{{"arguments":{arguments},"definition":"{tool.digest}","effect":"{tool.effect.value}",'
-        f'"history":"{history}","run_id":"{run_id}","scopes":{encode(sorted(tool.scopes))},'
+        f'"history":"{history}","run_id":"{run_id}","scopes":{tool.scopes_text},'
         f'"step":{step},"tool":"{tool.name}"}}'
     )
 

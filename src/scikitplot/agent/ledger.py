@@ -322,18 +322,22 @@ class Ledger:
             self._trail = AuditHead(self._seq - 1, self._prev)
         new = self.steps[self._committed_steps :]
         self._committed_steps += len(new)
-        return self._save(Commit(self.run_id, records, before, "", new, None, self._known))
+        return self._save(records, before, new)
 
     def commit_after(self, request: StopRequest) -> Commit:
         """Return the last commit again, on top of the head with a request to stop."""
-        assert self._written is not None, "a request answers a commit"
+        last = self._written
+        assert last is not None, "a request answers a commit"
         self.stop, self._revision = request.reason, request.revision
-        records = () if request.records_are_written else self._written.records
-        return self._save(self._written._replace(records=records))
+        records = () if request.records_are_written else last.records
+        return self._save(records, last.audit_head, last.steps)
 
-    def _save(self, commit: Commit) -> Commit:
-        revision = self._revision
-        self._revision = 0 if revision is None else revision + 1
+    def _save(
+        self, records: Sequence[AuditRecord], before: AuditHead | None, steps: Sequence[str]
+    ) -> Commit:
+        replaced, known = self._revision, self._known
+        self._revision = revision = 0 if replaced is None else replaced + 1
+        self._known = last = AuditHead(self._seq - 1, self._prev)
         self.head = head_text(
             run_id=self.run_id,
             goal=self._goal,
@@ -344,12 +348,11 @@ class Ledger:
             answer=self._answer,
             error=self.error,
             usage=self._usage(),
-            revision=self._revision,
-            audit_head=AuditHead(self._seq - 1, self._prev),
+            revision=revision,
+            audit_head=last,
             open_step=self._open_text(),
         )
-        self._known = AuditHead(self._seq - 1, self._prev)
-        self._written = commit._replace(head=self.head, revision=revision)
+        self._written = Commit(self.run_id, records, before, self.head, steps, replaced, known)
         return self._written
 
     def view(self) -> RunState:

@@ -61,10 +61,33 @@ MAX_TEXT = 100_000
 
 _INT_BOUND = 2**MAX_INT_BITS
 
-encode: Callable[[JSON], str] = json.JSONEncoder(
+_encoder = json.JSONEncoder(
     sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False, check_circular=False
-).encode
-"""The canonical text of a value that was admitted: sorted keys, no spaces, no escapes of text."""
+)
+# `JSONEncoder.encode` makes a new C encoder at every call, which costs more than what it then does
+# for a small value. Where Python has that encoder, one is made here and kept.
+_make: Any = getattr(json.encoder, "c_make_encoder", None)
+_chunks: Any = _encoder.iterencode
+if _make is not None:
+    _c_encoder = _make(
+        None, _encoder.default, encode_basestring, None, ":", ",", True, False, False
+    )
+
+    def _chunks(value: JSON) -> Any:
+        return _c_encoder(value, 0)
+
+
+def encode(value: JSON) -> str:
+    """Return the canonical text of a value that was admitted: sorted keys, no spaces.
+
+    Examples
+    --------
+    >>> from scikitplot.agent.values import encode
+    >>> encode({"b": [1.0, None], "a": "é"})
+    '{"a":"é","b":[1.0,null]}'
+    """
+    return "".join(_chunks(value))
+
 
 quote: Callable[[str], str] = encode_basestring
 """The canonical text of one string."""
