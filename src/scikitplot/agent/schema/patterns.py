@@ -33,18 +33,21 @@ class Matcher:
     ----------
     source : str
         The pattern as it was given.
+    states : int
+        Its leaves when its counts are written out: what a code point costs at most is in
+        proportion to them.
     """
 
-    __slots__ = ("_root", "_test", "source")
+    __slots__ = ("_root", "_test", "source", "states")
 
     def __init__(self, source: str) -> None:
         self.source = source
         self._root: Node = trim(parse(source))
         self._test: Callable[[str], object] | None = None
-        states = size(self._root)
-        if states > MAX_STATES and not is_linear(self._root):
+        self.states = size(self._root)
+        if self.states > MAX_STATES and not is_linear(self._root):
             raise PatternError(
-                f"{states} states with its counts written out, {MAX_STATES} are allowed", 0
+                f"{self.states} states with its counts written out, {MAX_STATES} are allowed", 0
             )
 
     def __call__(self, text: str) -> bool:
@@ -76,7 +79,7 @@ class Matcher:
         ValueError
             If only ``re`` can search for the pattern, because its counts are above `MAX_STATES`.
         """
-        if size(self._root) > MAX_STATES:
+        if self.states > MAX_STATES:
             raise ValueError("the counts of this pattern are too large to be written out")
         return LazyMatcher(Automaton(self._root)).steps(text)
 
