@@ -115,6 +115,7 @@ class _Walk:
                 if about == kind or about == "any":
                     apply(self, node, argument, value, result)
         if len(found) > 1:
+            self.spend(2 * len(found))  # a text costs more than to find that there is one to write
             result.found = list(dict.fromkeys(found))[:MAX_PROBLEMS]
         self.depth += 1
         if node.referred:
