@@ -103,12 +103,8 @@ def test_no_trap_is_fallen_into(row: dict[str, Any]) -> None:
         return
     compiled = schema.compile(row["schema"])
     if row["expect"] == "refuse-instance":
-        value = eval(row["python"])
-        if isinstance(value, tuple):
-            assert schema.validate(compiled, value)  # `admit` takes it, as the list it is saved as
-            return
         with pytest.raises(InvalidValue):
-            admit(value)
+            admit(eval(row["python"]))
         return
     valid = row["expect"] == "valid"
     assert compiled.accepts(row["instance"]) is valid

@@ -41,7 +41,7 @@ ROWS: list[tuple[Any, str, str, str]] = [
     ({"enum": "a"}, "enum", "", "a list of values"),
     ({"const": float("nan")}, "const", "", "not JSON"),
     ({"const": (1, 2)}, "const", "", "not JSON"),
-    ({"const": 10**5000}, "const", "", "640 digits"),
+    ({"const": 10**5000}, "const", "", "4096 bits"),
     ({"const": {1: 2}}, "const", "", "no string"),
     ({"allOf": []}, "allOf", "", "one or more"),
     ({"anyOf": {}}, "anyOf", "", "one or more"),

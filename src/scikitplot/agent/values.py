@@ -4,9 +4,9 @@ Imports the standard library alone. Everything that comes from a planner, a tool
 file passes through here before it is used, and these rules hold for it:
 
 * JSON types only, exactly (no subclasses), no NaN, no infinity, no lone surrogate, string keys;
-* at most `MAX_DEPTH` levels, `MAX_INT_DIGITS` digits in an integer, and a number of bytes that the
+* at most `MAX_DEPTH` levels, `MAX_INT_BITS` bits in an integer, and a number of bytes that the
   caller names, counted on the canonical text; the cost of a refusal is bounded by the same number;
-* nothing is converted but a tuple, which becomes a list;
+* nothing is converted but, where the caller allows it, a tuple, which becomes a list;
 * a refusal names the place and the type, never the value.
 """
 
@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from decimal import Clamped, Context, Decimal, Inexact, InvalidOperation, Overflow
 from json.encoder import encode_basestring
 from typing import Any, TypeAlias
@@ -24,17 +24,21 @@ __all__ = [
     "JSON",
     "MAX_BYTES",
     "MAX_DEPTH",
-    "MAX_INT_DIGITS",
+    "MAX_INT_BITS",
     "MAX_TEXT",
     "InvalidValue",
     "ValueTooLarge",
     "add_exactly",
     "admit",
+    "check_amount",
+    "check_names",
     "check_text",
+    "check_type",
     "clean_text",
     "digest",
     "encode",
     "exact",
+    "pointer",
     "quote",
     "type_name",
 ]
@@ -45,8 +49,8 @@ JSON: TypeAlias = Any
 MAX_DEPTH = 64
 """Levels of lists and objects in one value."""
 
-MAX_INT_DIGITS = 640
-"""Decimal digits of an integer: what every Python can read and write, whatever its limit is."""
+MAX_INT_BITS = 4_096
+"""Bits of an integer, some 1,233 decimal digits."""
 
 MAX_BYTES = 1_000_000
 """Bytes of the canonical text of one call's arguments, or of one answer."""
@@ -54,7 +58,7 @@ MAX_BYTES = 1_000_000
 MAX_TEXT = 100_000
 """Characters of a goal, a reason or a name of a person."""
 
-_INT_BOUND = 10**MAX_INT_DIGITS
+_INT_BOUND = 2**MAX_INT_BITS
 
 encode: Callable[[JSON], str] = json.JSONEncoder(
     sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False, check_circular=False
@@ -76,7 +80,7 @@ class InvalidValue(ValueError):
     @property
     def pointer(self) -> str:
         """JSON pointer (RFC 6901) of the part at fault, ``""`` for the whole value."""
-        return "".join("/" + _token(part) for part in reversed(self._path))
+        return pointer(reversed(self._path))
 
     def __str__(self) -> str:
         return f"{self.pointer}: {self.reason}" if self._path else self.reason
@@ -86,13 +90,26 @@ class ValueTooLarge(InvalidValue):
     """A value whose canonical text has more bytes than the caller allows."""
 
 
-def _token(part: str | int) -> str:
-    if isinstance(part, int):
-        return str(part)
-    return clean_text(part, 60).replace("~", "~0").replace("/", "~1")
+def pointer(parts: Iterable[str | int]) -> str:
+    """Return the JSON pointer of `parts`, each cut at 60 characters since it may come from outside.
+
+    Examples
+    --------
+    >>> from scikitplot.agent.values import pointer
+    >>> pointer(["a/b", 0])
+    '/a~1b/0'
+    """
+    tokens = (clean_text(str(part), 60).replace("~", "~0").replace("/", "~1") for part in parts)
+    return "".join("/" + token for token in tokens)
 
 
-def admit(value: object, max_bytes: int = MAX_BYTES) -> tuple[JSON, str]:
+def admit(
+    value: object,
+    max_bytes: int = MAX_BYTES,
+    *,
+    max_depth: int = MAX_DEPTH,
+    allow_tuples: bool = False,
+) -> tuple[JSON, str]:
     """Return a strict copy of `value` and its canonical text, or raise `InvalidValue`.
 
     Parameters
@@ -101,11 +118,15 @@ def admit(value: object, max_bytes: int = MAX_BYTES) -> tuple[JSON, str]:
         Anything.
     max_bytes : int, default=1_000_000
         The most bytes that the canonical text may have in UTF-8.
+    max_depth : int, default=64
+        The most levels of lists and objects.
+    allow_tuples : bool, default=False
+        Whether a tuple is taken, as a list; its saved form differs from what was given.
 
     Returns
     -------
     copy : JSON
-        A copy that shares nothing mutable with `value`; tuples have become lists.
+        A copy that shares nothing mutable with `value`.
     text : str
         The copy's canonical text.
 
@@ -117,16 +138,22 @@ def admit(value: object, max_bytes: int = MAX_BYTES) -> tuple[JSON, str]:
     Examples
     --------
     >>> from scikitplot.agent.values import admit
-    >>> admit({"b": (1, 2), "a": None})
+    >>> admit({"b": [1, 2], "a": None})
     ({'b': [1, 2], 'a': None}, '{"a":null,"b":[1,2]}')
     >>> admit({"when": [1, {2}]})
     Traceback (most recent call last):
         ...
     scikitplot.agent.values.InvalidValue: /when/1: a set is no JSON value
     """
-    room = [max_bytes]
-    copy = _copy(value, MAX_DEPTH, room)
-    text = encode(copy)
+    room = [max_bytes, allow_tuples]
+    try:
+        copy = _copy(value, max_depth, room)
+    except RuntimeError:  # another thread changes it, so that it cannot be iterated
+        raise InvalidValue("it changes while it is read") from None
+    try:
+        text = encode(copy)
+    except ValueError:  # sys.set_int_max_str_digits was set lower than ours
+        raise InvalidValue("an integer of more digits than this Python is set to write") from None
     size = len(text) if text.isascii() else len(text.encode())
     if size > max_bytes:
         raise ValueTooLarge(f"{size} bytes of JSON, {max_bytes} are allowed")
@@ -134,8 +161,9 @@ def admit(value: object, max_bytes: int = MAX_BYTES) -> tuple[JSON, str]:
 
 
 def _copy(value: Any, depth: int, room: list[int]) -> JSON:
-    # `room` is what is left of a lower bound of the text's size, so that neither a huge value nor
-    # a small one that refers to itself many times costs more than the limit allows.
+    # `room` holds what is left of a lower bound of the text's size, so that neither a huge value
+    # nor a small one that refers to itself many times costs more than the limit allows; and
+    # whether tuples are taken.
     kind = type(value)
     if kind is str:
         room[0] -= len(value) + 2
@@ -151,7 +179,7 @@ def _copy(value: Any, depth: int, room: list[int]) -> JSON:
         return value
     if kind is int:
         if not -_INT_BOUND < value < _INT_BOUND:
-            raise InvalidValue(f"an integer of more than {MAX_INT_DIGITS} digits")
+            raise InvalidValue(f"an integer of more than {MAX_INT_BITS} bits")
         return value
     if kind is float:
         if not math.isfinite(value):
@@ -159,11 +187,11 @@ def _copy(value: Any, depth: int, room: list[int]) -> JSON:
         return value
     if kind is dict:
         if depth == 0:
-            raise InvalidValue(f"more than {MAX_DEPTH} levels deep")
+            raise InvalidValue("lists and objects nested too deep")
         return _copy_object(value, depth - 1, room)
-    if kind is list or kind is tuple:
+    if kind is list or (kind is tuple and room[1]):
         if depth == 0:
-            raise InvalidValue(f"more than {MAX_DEPTH} levels deep")
+            raise InvalidValue("lists and objects nested too deep")
         items = []
         for index, item in enumerate(value):
             try:
@@ -229,6 +257,45 @@ def check_text(name: str, value: object, limit: int = MAX_TEXT) -> str:
                 f"{name} has a lone surrogate; decode it with errors='replace'"
             ) from None
     return value
+
+
+def check_names(argument: str, values: object) -> frozenset[str]:
+    """Return `values` as a set of non-empty strings, or raise an error that names the argument."""
+    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+        raise TypeError(f"{argument} must be an iterable of str, not {type_name(values)}")
+    checked = frozenset(check_text(f"an item of {argument}", value, 1_000) for value in values)
+    if "" in checked:
+        raise ValueError(f"an item of {argument} is empty")
+    return checked
+
+
+def check_amount(argument: str, value: object) -> float:
+    """Return `value` as a finite float of at least 0, or raise an error that names the argument."""
+    if type(value) not in (int, float):
+        raise TypeError(f"{argument} must be a number, not {type_name(value)}")
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except OverflowError:
+        number = math.inf
+    if not 0 <= number < math.inf:
+        raise ValueError(f"{argument} must be finite and at least 0")
+    return number
+
+
+def check_type(name: str, value: object, *kinds: type) -> None:
+    """Raise an error that names the argument unless the type of `value` is exactly one of `kinds`.
+
+    Examples
+    --------
+    >>> from scikitplot.agent.values import check_type
+    >>> check_type("step", 1.0, int)
+    Traceback (most recent call last):
+        ...
+    TypeError: step must be int, not float
+    """
+    if type(value) not in kinds:
+        told = " or ".join("None" if kind is type(None) else kind.__name__ for kind in kinds)
+        raise TypeError(f"{name} must be {told}, not {type_name(value)}")
 
 
 def clean_text(text: str, limit: int = 2_000) -> str:

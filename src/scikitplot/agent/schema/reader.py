@@ -13,7 +13,7 @@ from itertools import chain
 from typing import Any
 
 from ..errors import SchemaError
-from ..values import MAX_INT_DIGITS, clean_text, encode
+from ..values import MAX_INT_BITS, clean_text, encode
 from .bounds import (
     MAX_DEPTH,
     MAX_LISTED,
@@ -36,7 +36,7 @@ __all__ = ["read"]
 _HERE = frozenset({"allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas"})
 """Keywords whose schemas apply to the value itself, and not to a part of it."""
 
-_TOO_LONG = 10**MAX_INT_DIGITS
+_TOO_LONG = 2**MAX_INT_BITS
 
 _COUNTED = frozenset({"const", "dependentRequired", "enum", "required"})
 """Keywords that hold any number of values or names."""
@@ -247,7 +247,7 @@ class _Reader:
                 elif kind is float and not math.isfinite(value):
                     raise Refusal("holds NaN or infinity, which is not JSON")
                 elif kind is int and abs(value) >= _TOO_LONG:
-                    raise Refusal(f"holds an integer of more than {MAX_INT_DIGITS} digits")
+                    raise Refusal(f"holds an integer of more than {MAX_INT_BITS} bits")
                 elif kind not in (int, float, bool) and value is not None:
                     raise Refusal("holds a value that is not JSON")
             level = below

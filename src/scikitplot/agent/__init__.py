@@ -1,0 +1,63 @@
+"""Bounded, audited, resumable tool use: a planner proposes, the runtime alone decides."""
+
+from . import schema
+from .agent import Agent
+from .approval import Approval, ApprovalRequest
+from .audit import (
+    AuditHead,
+    AuditProblem,
+    AuditRecord,
+    AuditSink,
+    DamagedLine,
+    JsonlAuditSink,
+    MemoryAuditSink,
+    read_audit,
+    verify_audit,
+)
+from .calls import Call, current_call
+from .decision import Decision, Usage
+from .errors import AgentError, AuditError, SchemaError, StateError, ToolError
+from .policy import Limits, Policy
+from .state import InFlight, RunState, RunStatus, RunUsage, Step, StepOutcome, Steps
+from .stores import MemoryStore, SavedRun, StateStore
+from .tools import Tool, ToolEffect, Toolset
+
+__all__ = [
+    "Agent",
+    "AgentError",
+    "Approval",
+    "ApprovalRequest",
+    "AuditError",
+    "AuditHead",
+    "AuditProblem",
+    "AuditRecord",
+    "AuditSink",
+    "Call",
+    "DamagedLine",
+    "Decision",
+    "InFlight",
+    "JsonlAuditSink",
+    "Limits",
+    "MemoryAuditSink",
+    "MemoryStore",
+    "Policy",
+    "RunState",
+    "RunStatus",
+    "RunUsage",
+    "SavedRun",
+    "SchemaError",
+    "StateError",
+    "StateStore",
+    "Step",
+    "StepOutcome",
+    "Steps",
+    "Tool",
+    "ToolEffect",
+    "ToolError",
+    "Toolset",
+    "Usage",
+    "current_call",
+    "read_audit",
+    "schema",
+    "verify_audit",
+]

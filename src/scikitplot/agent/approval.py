@@ -1,0 +1,208 @@
+"""Approvals: what a person is asked, what the person says, and the digest that binds the two.
+
+Imports `tools` and `values`. The rule that holds here: an approval names one digest, and the digest
+covers the run, the step, the tool as it is defined, the arguments, and the history of the run up
+to the request. Whatever changes among these, the approval authorises nothing.
+"""
+
+from __future__ import annotations
+
+import hmac
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from .tools import Tool, ToolEffect
+from .values import JSON, check_text, check_type, digest, encode, type_name
+
+__all__ = [
+    "Approval",
+    "ApprovalRequest",
+    "action_digest",
+    "agreed_answers_to",
+    "answers_to",
+    "is_digest",
+]
+
+_DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
+
+
+def is_digest(value: object) -> bool:
+    """Return whether `value` is 64 lower-case hexadecimal digits, as run ids and digests are."""
+    return type(value) is str and _DIGEST.fullmatch(value) is not None
+
+
+def action_digest(run_id: str, step: int, tool: Tool, arguments: str, history: str) -> str:
+    """Return the digest that names one exact action.
+
+    Parameters
+    ----------
+    run_id, history : str
+        The run, and the digest of the record of its decision, which covers all that came before.
+    step : int
+        Index of the step.
+    tool : Tool
+        The tool as it is defined now.
+    arguments : str
+        Canonical text of the validated arguments.
+    """
+    return digest(
+        f'{{"arguments":{arguments},"definition":"{tool.digest}","effect":"{tool.effect.value}",'
+        f'"history":"{history}","run_id":"{run_id}","scopes":{encode(sorted(tool.scopes))},'
+        f'"step":{step},"tool":"{tool.name}"}}'
+    )
+
+
+_REQUEST = (
+    ("step", int),
+    ("tool", str),
+    ("arguments", dict),
+    ("effect", ToolEffect),
+    ("scopes", tuple),
+    ("reasons", tuple),
+    ("requested_at", float),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalRequest:
+    """What a person must decide: one exact action, and why it needs a person.
+
+    Attributes
+    ----------
+    digest : str
+        Names the action; an `Approval` repeats it.
+    run_id : str
+        The run.
+    step : int
+        Index of the step.
+    tool : str
+        Name of the tool.
+    arguments : dict
+        A copy of the exact arguments.
+    effect : ToolEffect
+        The tool's effect.
+    scopes : tuple of str
+        The tool's scopes, sorted.
+    reasons : tuple of str
+        The rules that ask.
+    history : str
+        Digest of the trail's record of the decision.
+    requested_at : float
+        Wall-clock time of the request, in seconds since the epoch.
+
+    Examples
+    --------
+    >>> from scikitplot.agent import Agent, Decision, Policy, Tool
+    >>> agent = Agent([Tool("save", lambda: "saved", effect="write")],
+    ...               lambda state, tools: Decision.act("save"),
+    ...               policy=Policy(allow_effects={"write"}))
+    >>> request = agent.run("save").pending
+    >>> request.tool, request.arguments, request.reasons
+    ('save', {}, ("effect 'write' needs approval",))
+    """
+
+    digest: str
+    run_id: str
+    step: int
+    tool: str
+    arguments: dict[str, JSON]
+    effect: ToolEffect
+    scopes: tuple[str, ...]
+    reasons: tuple[str, ...]
+    history: str
+    requested_at: float
+
+    def __post_init__(self) -> None:
+        for name in ("digest", "run_id", "history"):
+            if not is_digest(getattr(self, name)):
+                raise ValueError(f"{name} must be 64 lower-case hexadecimal digits")
+        for name, kind in _REQUEST:
+            check_type(name, getattr(self, name), kind)
+
+    def to_dict(self) -> dict[str, JSON]:
+        """Return the request as JSON, to be shown or sent to the person who decides."""
+        return {
+            "digest": self.digest,
+            "run_id": self.run_id,
+            "step": self.step,
+            "tool": self.tool,
+            "arguments": self.arguments,
+            "effect": self.effect.value,
+            "scopes": list(self.scopes),
+            "reasons": list(self.reasons),
+            "history": self.history,
+            "requested_at": self.requested_at,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """An answer to an `ApprovalRequest`.
+
+    Parameters
+    ----------
+    digest : str
+        The request's digest.
+    granted : bool
+        True runs the action once; False refuses it.
+    approver : str
+        Who says so. Nothing here proves it: the record shows the name as it was claimed.
+    reason : str, default=""
+        Why; the planner reads the reason of a refusal.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a field is of the wrong type or value; `granted` is a bool and nothing else.
+
+    Examples
+    --------
+    >>> from scikitplot.agent import Approval
+    >>> Approval("ab" * 32, granted=False, approver="ann", reason="not on a Friday").granted
+    False
+    """
+
+    digest: str
+    granted: bool
+    approver: str
+    reason: str = ""
+
+    def __post_init__(self) -> None:
+        if type(self.digest) is not str:
+            raise TypeError(f"digest must be a str, not {type_name(self.digest)}")
+        if not is_digest(self.digest):
+            raise ValueError("digest must be 64 lower-case hexadecimal digits, as the request has")
+        if type(self.granted) is not bool:
+            raise TypeError(f"granted must be True or False, not a {type_name(self.granted)}")
+        if not check_text("approver", self.approver, 1_000):
+            raise ValueError("approver is empty; name who answers")
+        check_text("reason", self.reason)
+
+    def to_dict(self) -> dict[str, JSON]:
+        """Return the answer as JSON."""
+        return {
+            "digest": self.digest,
+            "granted": self.granted,
+            "approver": self.approver,
+            "reason": self.reason,
+        }
+
+
+def answers_to(wanted: str, answers: Iterable[Approval]) -> list[Approval]:
+    """Return the answers to the request of digest `wanted`, compared in constant time."""
+    return [answer for answer in answers if hmac.compare_digest(answer.digest, wanted)]
+
+
+def agreed_answers_to(wanted: str, answers: Iterable[Approval]) -> list[Approval]:
+    """Return the answers to the request of digest `wanted`.
+
+    Raises
+    ------
+    ValueError
+        If two of them disagree.
+    """
+    found = answers_to(wanted, answers)
+    if len({answer.granted for answer in found}) > 1:
+        raise ValueError("approvals: two answers to one request disagree; pass the one that holds")
+    return found

@@ -1,0 +1,325 @@
+"""A trail in a file, one line a record.
+
+Rules that hold here:
+
+* reading what others wrote, checking the head and writing are one critical section, against the
+  threads of this process and against other processes;
+* one commit is one write; what a crash left of a line is closed by the next write and stays
+  visible as `torn`;
+* the file is read once from its start, and from then on only what is new in it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import threading
+import weakref
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from ..errors import AuditError
+from .base import check_head
+from .record import (
+    GENESIS,
+    MAX_LINE,
+    AuditHead,
+    AuditRecord,
+    DamagedLine,
+    is_intact,
+    parse_line,
+)
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _acquire(fd: int) -> None:
+        # A byte far behind any trail, because a locked byte cannot be read by others.
+        os.lseek(fd, 2**62, os.SEEK_SET)
+        while True:
+            try:
+                msvcrt.locking(fd, msvcrt.LK_LOCK, 1)
+            except OSError:  # gives up after ten tries
+                continue
+            return
+
+    def _release(fd: int) -> None:
+        os.lseek(fd, 2**62, os.SEEK_SET)
+        msvcrt.locking(fd, msvcrt.LK_UNLCK, 1)
+else:
+    import fcntl
+
+    # flock belongs to the open file and not to the process: two sinks on one path in one process
+    # exclude each other, and closing one of them releases nothing of the other.
+    def _acquire(fd: int) -> None:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+
+    def _release(fd: int) -> None:
+        fcntl.flock(fd, fcntl.LOCK_UN)
+
+
+__all__ = ["JsonlAuditSink", "read_audit"]
+
+_CHUNK = 1 << 20
+_BOM = b"\xef\xbb\xbf"
+_START = b'{"data":{'
+_RUN_ID = re.compile(rb'"run_id":"([0-9a-f]{64})"')
+_SEQ = re.compile(rb'"seq":([0-9]{1,18})[,}]')
+
+
+class JsonlAuditSink:
+    """A trail in a file of JSON lines, shared by threads and processes.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file; it is made if it is not there, its folder is not.
+    fsync : bool, default=False
+        Whether each commit is forced to the disk, so that it survives a crash of the machine and
+        not only of the process. It costs a disk write for each commit.
+
+    Raises
+    ------
+    TypeError
+        If an argument is of the wrong type.
+    AuditError
+        If the file cannot be opened.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from scikitplot.agent import Agent, Decision, JsonlAuditSink, read_audit, verify_audit
+    >>> path = os.path.join(tempfile.mkdtemp(), "trail.jsonl")
+    >>> agent = Agent([], lambda state, tools: Decision.finish(1), audit=JsonlAuditSink(path))
+    >>> state = agent.run("one")
+    >>> verify_audit(read_audit(path), heads={state.run_id: state.audit_head})
+    []
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, fsync: bool = False) -> None:
+        if not isinstance(path, (str, os.PathLike)):
+            raise TypeError(f"path must be a str or a path, not {type(path).__name__}")
+        if type(fsync) is not bool:
+            raise TypeError(f"fsync must be a bool, not {type(fsync).__name__}")
+        self.path = Path(path).absolute()
+        self.fsync = fsync
+        self._lock = threading.Lock()
+        self._open()
+
+    def _open(self) -> None:
+        is_new = not self.path.exists()
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
+        try:
+            self._fd = os.open(self.path, flags | getattr(os, "O_CLOEXEC", 0), 0o666)
+            if is_new and self.fsync:
+                _sync_folder(self.path.parent)
+        except OSError as error:
+            raise AuditError(f"trail {self.path}: cannot be opened ({error.strerror})") from None
+        self._close = weakref.finalize(self, os.close, self._fd)
+        self._pid = os.getpid()
+        self._forget()
+
+    def _forget(self) -> None:
+        self._offset = 0
+        self._lines = 0
+        self._open_line = False  # whether the file ends in the middle of a line
+        self._heads: dict[str, AuditHead] = {}
+        self._damaged: dict[str, int] = {}
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        with self._lock:
+            if self._pid != os.getpid():
+                # A fork shares the open file, and so the lock, with its parent.
+                self._close()
+                self._open()
+            fd = self._fd
+            try:
+                _acquire(fd)
+                try:
+                    self._catch_up()
+                    yield
+                finally:
+                    _release(fd)
+            except OSError as error:
+                raise AuditError(f"trail {self.path}: cannot be used ({error.strerror})") from None
+
+    def _catch_up(self) -> None:
+        status = os.fstat(self._fd)
+        if status.st_nlink == 0:
+            raise AuditError(
+                f"trail {self.path}: the file was deleted; records in it would be lost"
+            )
+        size = status.st_size
+        if size == self._offset:
+            return
+        if size < self._offset or self._open_line:
+            self._forget()
+        with open(os.dup(self._fd), "rb") as file:
+            file.seek(self._offset)
+            for item in _read(file, self._lines):
+                self._lines += 1
+                if isinstance(item, DamagedLine):
+                    if item.run_id is not None and item.kind == "damaged":
+                        self._damaged.setdefault(item.run_id, item.number)
+                else:
+                    self._note(item)
+            self._offset = size
+            file.seek(max(size - 1, 0))
+            self._open_line = size > 0 and file.read(1) != b"\n"
+
+    def _note(self, record: AuditRecord) -> None:
+        head = self._heads.get(record.run_id)
+        after = (-1, GENESIS) if head is None else head
+        if after != (record.seq - 1, record.prev) or not is_intact(record):
+            self._damaged.setdefault(record.run_id, self._lines)
+        self._heads[record.run_id] = AuditHead(record.seq, record.digest)
+
+    def _whole_head(self, run_id: str) -> AuditHead | None:
+        if run_id in self._damaged:
+            raise AuditError(
+                f"trail {self.path}: run {run_id[:12]} is damaged at line {self._damaged[run_id]};"
+                " verify_audit says how"
+            )
+        return self._heads.get(run_id)
+
+    def append(self, records: Sequence[AuditRecord], *, expected: AuditHead | None) -> None:
+        """Write records of one run; see `AuditSink.append`."""
+        last = records[-1]
+        data = "".join(f"{record.line}\n" for record in records).encode()
+        with self._locked():
+            check_head(last.run_id, self._whole_head(last.run_id), expected)
+            if self._open_line:
+                data = b"\n" + data
+            self._write(data)
+            self._lines += len(records) + self._open_line
+            self._open_line = False
+            self._offset += len(data)
+            self._heads[last.run_id] = AuditHead(last.seq, last.digest)
+
+    def _write(self, data: bytes) -> None:
+        written = os.write(self._fd, data)
+        while written < len(data):  # a full disk, most often: the next write says so
+            written += os.write(self._fd, data[written:])
+        if self.fsync:
+            os.fsync(self._fd)
+
+    def head(self, run_id: str) -> AuditHead | None:
+        """Return the last record of a run, None if there is none.
+
+        Raises
+        ------
+        AuditError
+            If the run's records are damaged, so that its last one cannot be told.
+        """
+        with self._locked():
+            return self._whole_head(run_id)
+
+    def read(self, run_id: str | None = None) -> Iterator[AuditRecord]:
+        """Yield the whole records of one run, or of all."""
+        for item in read_audit(self.path):
+            if isinstance(item, AuditRecord) and run_id in (None, item.run_id):
+                yield item
+
+    def __repr__(self) -> str:
+        return f"JsonlAuditSink({str(self.path)!r}, fsync={self.fsync})"
+
+
+def _sync_folder(folder: Path) -> None:
+    if sys.platform != "win32":  # there a folder cannot be opened, and its entries are synced
+        fd = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+
+def read_audit(path: str | os.PathLike[str]) -> Iterator[AuditRecord | DamagedLine]:
+    """Read a trail back, line by line, whatever its size.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file of a `JsonlAuditSink`.
+
+    Yields
+    ------
+    AuditRecord or DamagedLine
+        Each line in order; a line that is no record is yielded as such, so that `verify_audit`
+        can name it. Blank lines are nothing.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be read.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from scikitplot.agent import read_audit
+    >>> path = os.path.join(tempfile.mkdtemp(), "trail.jsonl")
+    >>> with open(path, "w") as file:
+    ...     _ = file.write('{"data":{"goal":"fi')
+    >>> [line.kind for line in read_audit(path)]
+    ['torn']
+    """
+    with open(path, "rb") as file:
+        yield from _read(file, 0)
+
+
+def _read(file: BinaryIO, number: int) -> Iterator[AuditRecord | DamagedLine]:
+    rewritten = False
+    for raw in _lines(file):
+        number += 1
+        line = raw.rstrip(b"\n")
+        if number == 1 and line.startswith(_BOM):
+            line = line[len(_BOM) :]
+            yield DamagedLine(number, "format", "the file starts with a byte order mark")
+        if line.endswith(b"\r"):
+            line = line[:-1]
+            if not rewritten:
+                rewritten = True
+                yield DamagedLine(number, "format", "lines end with CR LF; a trail has LF alone")
+        if not line:
+            continue
+        try:
+            yield parse_line(line)
+        except ValueError as error:
+            yield _damaged(number, line, raw.endswith(b"\n"), file, str(error))
+
+
+def _lines(file: BinaryIO) -> Iterator[bytes]:
+    """Yield the lines of `file`; of one that is too long, its start and its end."""
+    while raw := file.readline(MAX_LINE + 2):
+        if len(raw) > MAX_LINE and not raw.endswith(b"\n"):
+            while (more := file.readline(_CHUNK)) and not more.endswith(b"\n"):
+                pass
+            raw += more[-1:]
+        yield raw
+
+
+def _damaged(number: int, line: bytes, closed: bool, file: BinaryIO, reason: str) -> DamagedLine:
+    is_last = not file.peek(1) if hasattr(file, "peek") else True
+    starts = line.startswith(_START) or _START.startswith(line)
+    if starts and not _is_complete(line) and not (closed and is_last):
+        return DamagedLine(number, "torn", "cut off in the middle of a write")
+    tail = line[-600:]
+    run_ids, seqs = _RUN_ID.findall(tail), _SEQ.findall(tail)
+    return DamagedLine(
+        number,
+        "damaged",
+        f"no record: {reason}",
+        run_ids[-1].decode() if run_ids else None,
+        int(seqs[-1]) if seqs else None,
+    )
+
+
+def _is_complete(line: bytes) -> bool:
+    """Return whether a line that is no record has the end of one, give or take a changed byte."""
+    before, own = line[-140:-66], line[-66:-2]
+    hexadecimal = sum(byte in b"0123456789abcdef" for byte in own)
+    ends = hexadecimal == 64 or (hexadecimal == 63 and line.endswith(b'"}'))
+    return ends and (b'"time"' in before or b'"seq"' in before)

@@ -1,0 +1,57 @@
+"""A trail kept in this process."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+from .base import check_head
+from .record import AuditHead, AuditRecord
+
+__all__ = ["MemoryAuditSink"]
+
+
+class MemoryAuditSink:
+    """A trail in memory, safe for threads; it lives as long as the process.
+
+    Examples
+    --------
+    >>> from scikitplot.agent import Agent, Decision, MemoryAuditSink, verify_audit
+    >>> trail = MemoryAuditSink()
+    >>> state = Agent([], lambda state, tools: Decision.finish(1), audit=trail).run("one")
+    >>> trail.head(state.run_id) == state.audit_head, verify_audit(trail.records)
+    (True, [])
+    >>> trail
+    MemoryAuditSink(4 records, 1 run)
+    """
+
+    def __init__(self) -> None:
+        self._records: list[AuditRecord] = []
+        self._heads: dict[str, AuditHead] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def records(self) -> list[AuditRecord]:
+        """All records, in the order of writing, in a new list."""
+        with self._lock:
+            return self._records.copy()
+
+    def append(self, records: Sequence[AuditRecord], *, expected: AuditHead | None) -> None:
+        """Keep records of one run; see `AuditSink.append`."""
+        last = records[-1]
+        with self._lock:
+            check_head(last.run_id, self._heads.get(last.run_id), expected)
+            self._records.extend(records)
+            self._heads[last.run_id] = AuditHead(last.seq, last.digest)
+
+    def head(self, run_id: str) -> AuditHead | None:
+        """Return the last record of a run, None if there is none."""
+        return self._heads.get(run_id)
+
+    def read(self, run_id: str | None = None) -> list[AuditRecord]:
+        """Return the records of one run, or of all."""
+        return [record for record in self.records if run_id is None or record.run_id == run_id]
+
+    def __repr__(self) -> str:
+        records, runs = len(self._records), len(self._heads)
+        return f"MemoryAuditSink({records} records, {runs} run{'' if runs == 1 else 's'})"

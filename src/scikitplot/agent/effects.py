@@ -1,0 +1,76 @@
+"""What the loop asks of the world.
+
+The loop yields one of these at a time and is sent what became of it. A driver performs it and
+decides nothing: an exception of a planner, an approver, a tool or a ``done`` is sent as `Raised`,
+one of a store or a sink ends the driving.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, TypeAlias
+
+from .approval import ApprovalRequest
+from .audit import AuditHead, AuditRecord
+from .calls import Call
+from .state import RunState
+from .tools import Tool
+from .values import JSON
+
+__all__ = ["AskApprover", "AskPlanner", "CallTool", "CheckAnswer", "Commit", "Effect", "Raised"]
+
+
+class AskPlanner(NamedTuple):
+    """Ask for the next decision. Answered by whatever the planner returns."""
+
+    state: RunState
+    tools: list[dict[str, JSON]]
+
+
+class AskApprover(NamedTuple):
+    """Ask whether an action may run. Answered by whatever the approver returns."""
+
+    request: ApprovalRequest
+
+
+class CallTool(NamedTuple):
+    """Start a call. Answered by whatever the tool returns."""
+
+    tool: Tool
+    arguments: dict[str, JSON]
+    call: Call
+
+
+class CheckAnswer(NamedTuple):
+    """Ask ``done`` for its verdict. Answered by whatever it returns."""
+
+    answer: JSON
+    state: RunState
+
+
+class Commit(NamedTuple):
+    """Write the records to the trail, then the head and the new steps to the store.
+
+    The next effect is yielded only when both are written. The trail goes first, so that it may be
+    ahead of the state by the records of one commit and never behind it.
+    """
+
+    run_id: str
+    records: Sequence[AuditRecord]
+    audit_head: AuditHead | None  # what the trail ends with before
+    head: str
+    steps: Sequence[str]
+    revision: int | None  # what the store holds before
+
+
+Effect: TypeAlias = "AskPlanner | AskApprover | CallTool | CheckAnswer | Commit"
+
+
+class Raised(NamedTuple):
+    """Sent in place of an answer: who was asked raised an exception, or took too long.
+
+    The text of an exception may hold a secret, so it goes no further than the driver.
+    """
+
+    code: str
+    error: str

@@ -1,0 +1,206 @@
+"""The five gates.
+
+Rules that hold here:
+
+* every proposed call passes all of `GATES`, in their order, whenever it is about to start: when it
+  is proposed, when its approval arrives and when it starts again after a crash;
+* the first gate that says no decides, and no later one is asked;
+* a gate reads and decides; it changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from difflib import get_close_matches
+from typing import NamedTuple, TypeAlias
+
+from .approval import Approval, ApprovalRequest, action_digest, answers_to
+from .policy import Limits, Policy
+from .tools import Tool, Toolset
+from .values import JSON, add_exactly, clean_text, exact
+
+__all__ = ["GATES", "Ask", "Denial", "Proposal", "Rules", "judge"]
+
+_MAX_PROBLEMS = 10
+
+
+class Rules(NamedTuple):
+    """What a session judges by."""
+
+    tools: Toolset
+    policy: Policy
+    limits: Limits
+
+
+class Denial(NamedTuple):
+    """A gate's no."""
+
+    gate: str
+    code: str
+    error: str
+
+
+class Ask(NamedTuple):
+    """The Approval gate's question: these rules want a person to decide."""
+
+    reasons: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Proposal:
+    """A call as the gates see it."""
+
+    run_id: str
+    step: int
+    history: str  # digest of the record of the decision
+    name: str
+    arguments: dict[str, JSON] | None  # a strict copy, None if they are no JSON
+    text: str  # their canonical text
+    fault: str  # why there is no copy
+    tool_calls: int  # started so far
+    cost: Decimal  # spent so far
+    repeats: int  # how often the same was proposed directly before
+    request: ApprovalRequest | None = None  # what a person was asked
+    answers: Sequence[Approval] = ()  # to the request, or to this very action
+    tool: Tool | None = None  # put in by Validation
+    _digest: str = ""
+
+    def digest(self) -> str:
+        """Return the digest of this action with the tool as it is now."""
+        if not self._digest:
+            assert self.tool is not None, "Validation finds the tool"
+            self._digest = action_digest(self.run_id, self.step, self.tool, self.text, self.history)
+        return self._digest
+
+
+Gate: TypeAlias = "Callable[[Proposal, Rules], Denial | Ask | None]"
+
+
+def validation(proposal: Proposal, rules: Rules) -> Denial | None:
+    """Ask whether the tool exists and the arguments match its schema."""
+    tool = rules.tools.get(proposal.name)
+    if tool is None:
+        return Denial("validation", "unknown_tool", _unknown(proposal.name, rules.tools))
+    proposal.tool = tool
+    if proposal.arguments is None:
+        return Denial("validation", "invalid_arguments", f"arguments{proposal.fault}")
+    problems = tool.problems(proposal.arguments)
+    if problems:
+        told = "; ".join(str(problem) for problem in problems[:_MAX_PROBLEMS])
+        more = len(problems) - _MAX_PROBLEMS
+        told += f"; and {more} more" if more > 0 else ""
+        return Denial("validation", "invalid_arguments", clean_text(told))
+    return None
+
+
+def permissions(proposal: Proposal, rules: Rules) -> Denial | None:
+    """Ask whether the policy allows the tool and its kind of effect."""
+    tool, policy = _tool(proposal), rules.policy
+    if not policy.allows_tool(tool.name):
+        return Denial("permissions", "tool_denied", "the policy does not allow this tool")
+    if tool.effect not in policy.allow_effects:
+        return Denial(
+            "permissions",
+            "effect_denied",
+            f"the policy does not allow effect {tool.effect.value!r}",
+        )
+    return None
+
+
+def scope(proposal: Proposal, rules: Rules) -> Denial | None:
+    """Ask whether the policy grants every scope that the tool needs."""
+    missing = _tool(proposal).scopes - rules.policy.granted_scopes
+    if missing:
+        told = ", ".join(repr(name) for name in sorted(missing))
+        return Denial("scope", "scope_denied", f"the policy does not grant {told}")
+    return None
+
+
+def budget(proposal: Proposal, rules: Rules) -> Denial | None:
+    """Ask whether one more call stays within the limits."""
+    limits = rules.limits
+    if limits.max_tool_calls is not None and proposal.tool_calls >= limits.max_tool_calls:
+        return Denial(
+            "budget", "max_tool_calls", f"{proposal.tool_calls} calls of {limits.max_tool_calls}"
+        )
+    if limits.max_cost is not None:
+        cost = exact(_tool(proposal).cost)
+        if add_exactly(proposal.cost, cost) > exact(limits.max_cost):
+            return Denial(
+                "budget",
+                "max_cost",
+                f"the call costs {float(cost)}; {float(proposal.cost)} of {limits.max_cost} "
+                "are spent",
+            )
+    if limits.max_repeats is not None and proposal.repeats > limits.max_repeats:
+        return Denial(
+            "budget", "max_repeats", f"the same call was proposed {proposal.repeats} times before"
+        )
+    return None
+
+
+def approval(proposal: Proposal, rules: Rules) -> Denial | Ask | None:
+    """Ask whether a person approved this exact action, where the policy wants that.
+
+    Who was asked once must answer, even if the policy no longer asks.
+    """
+    request = proposal.request
+    reasons = rules.policy.reasons_to_ask(_tool(proposal))
+    if request is not None:
+        reasons = request.reasons
+    elif not reasons:
+        return None
+    asked = proposal.digest() if request is None else request.digest
+    answers = answers_to(asked, proposal.answers)
+    if not answers:
+        return Ask(reasons)
+    for answer in answers:
+        if answer.granted is not True:
+            reason = f": {answer.reason}" if answer.reason else ""
+            return Denial(
+                "approval", "approval_denied", clean_text(f"a person refused this call{reason}")
+            )
+    if asked != proposal.digest():
+        return Denial(
+            "approval",
+            "approval_stale",
+            "the action changed since it was approved; propose it again",
+        )
+    return None
+
+
+GATES: tuple[tuple[str, Gate], ...] = (
+    ("validation", validation),
+    ("permissions", permissions),
+    ("scope", scope),
+    ("budget", budget),
+    ("approval", approval),
+)
+"""The gates by name, in the order in which each call passes them."""
+
+
+def judge(proposal: Proposal, rules: Rules) -> Denial | Ask | None:
+    """Return the first verdict that is not a yes; None when all gates passed."""
+    for _, gate in GATES:
+        verdict = gate(proposal, rules)
+        if verdict is not None:
+            return verdict
+    return None
+
+
+def _tool(proposal: Proposal) -> Tool:
+    assert proposal.tool is not None, "Validation comes first"
+    return proposal.tool
+
+
+def _unknown(name: str, tools: Toolset) -> str:
+    known = [tool.name for tool in tools]
+    if not known:
+        return "there is no tool of this name; there are none at all"
+    near = get_close_matches(name, known, 1)
+    if near:
+        return f"there is no tool of this name; did you mean {near[0]!r}?"
+    more = f" and {len(known) - 20} more" if len(known) > 20 else ""
+    return f"there is no tool of this name; there are {', '.join(known[:20])}{more}"

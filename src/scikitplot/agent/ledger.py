@@ -1,0 +1,354 @@
+"""What one session writes of a run: its records, its head, its finished steps.
+
+The ledger keeps the run's account for the loop: what was spent, what time passed, how the chain
+goes on. It builds each text once and does no I/O; the loop yields the commits that it makes. Rules
+that hold here:
+
+* a commit holds everything since the last one, and nothing that was committed before;
+* costs are added exactly; running time only grows, whatever the clock says;
+* a clock that fails is remembered as a fault, and the loop ends the run for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+
+from .approval import Approval, ApprovalRequest
+from .audit import AuditHead, AuditRecord
+from .audit.record import GENESIS, seal
+from .decision import Usage
+from .effects import Commit
+from .state import RunState, RunStatus, StepOutcome
+from .state.fields import optional_text
+from .state.head import Head, head_text, open_text
+from .state.step import saved_decision, step_text
+from .tools import Tool
+from .values import add_exactly, encode, exact, quote, type_name
+
+__all__ = ["Ledger", "WorkingStep"]
+
+Clock = Callable[[], float]
+
+
+class WorkingStep:
+    """The step that is being worked on; its decision is a text already."""
+
+    __slots__ = ("action", "approvals", "attempt", "decision", "history", "request", "started")
+
+    def __init__(self, decision: str, started: float, history: str) -> None:
+        self.decision = decision
+        self.started = started
+        self.history = history
+        self.action: str | None = None
+        self.attempt = 0
+        self.request: ApprovalRequest | None = None
+        self.approvals: Sequence[Approval] = ()
+
+
+class Ledger:
+    """The account of one run in one session.
+
+    Parameters
+    ----------
+    run_id, goal : str
+        The run.
+    clock, now : callable
+        Seconds for running time, and wall-clock time for the records.
+    """
+
+    def __init__(self, run_id: str, goal: str, clock: Clock, now: Clock) -> None:
+        self.run_id = run_id
+        self.status = RunStatus.RUNNING
+        self.stop_reason: str | None = None
+        self.error: str | None = None
+        self.steps: list[str] = []
+        self.open: WorkingStep | None = None
+        self.decisions = 0
+        self.tool_calls = 0
+        self.cost = Decimal(0)
+        self.tokens = 0
+        self.seconds = 0.0
+        self.fault: str | None = None
+        self.head = ""  # as it was committed last
+        self.goal = goal
+        self._goal = quote(goal)
+        self._parent = "null"
+        self._answer = "null"
+        self._clock = clock
+        self._now = now
+        self._last_clock: float | None = None
+        self._last_now = 0.0
+        self._seq = 0
+        self._prev = GENESIS
+        self._trail: AuditHead | None = None  # what the trail ends with
+        self._revision: int | None = None  # what the store holds
+        self._records: list[AuditRecord] = []
+        self._committed_steps = 0
+
+    @classmethod
+    def resumed(
+        cls,
+        head: Head,
+        text: str,
+        steps: Sequence[str],
+        trail: AuditHead | None,
+        clock: Clock,
+        now: Clock,
+    ) -> Ledger:
+        """Return the account of a saved run that goes on.
+
+        Parameters
+        ----------
+        head : Head
+            The saved head, read.
+        text : str
+            The saved head itself.
+        steps : sequence of str
+            The saved steps.
+        trail : AuditHead or None
+            What the run's trail ends with; None if a new trail goes on from the head's record.
+        clock, now : callable
+            As for a new run.
+        """
+        ledger = cls(head.run_id, head.goal, clock, now)
+        ledger.status = head.status
+        ledger.steps = list(steps)
+        ledger._committed_steps = len(ledger.steps)
+        ledger.decisions, ledger.tool_calls, _, ledger.tokens, ledger.seconds = head.usage
+        ledger.cost = head.cost
+        ledger.head = text
+        ledger._parent = encode(head.parent)
+        ledger._revision = head.revision
+        ledger._trail = trail
+        last = head.audit_head if trail is None else trail
+        ledger._seq, ledger._prev = last.seq + 1, last.digest
+        if head.open is not None:
+            saved = head.open
+            call = WorkingStep(saved_decision(saved.decision), saved.started, saved.history)
+            call.action, call.attempt = saved.digest, saved.attempt
+            call.request, call.approvals = saved.request, saved.approvals
+            ledger.open = call
+        return ledger
+
+    # Time
+
+    def tick(self) -> float:
+        """Read the clock; return the run's running time in seconds."""
+        reading = self._read("clock", self._clock)
+        if reading is not None:
+            if self._last_clock is not None and reading > self._last_clock:
+                self.seconds += reading - self._last_clock
+            self._last_clock = reading
+        return self.seconds
+
+    def skip(self) -> None:
+        """Let the time since the last reading not count: a person was asked."""
+        self._last_clock = self._read("clock", self._clock)
+
+    def time(self) -> float:
+        """Return the wall-clock time, or the last one that could be told."""
+        reading = self._read("now", self._now)
+        if reading is not None:
+            self._last_now = reading
+        return self._last_now
+
+    def _read(self, name: str, clock: Clock) -> float | None:
+        try:
+            reading = clock()
+            if isinstance(reading, (int, float)) and not isinstance(reading, bool):
+                reading = float(reading)
+                if -1e18 < reading < 1e18:  # neither NaN nor infinite, and sums stay exact enough
+                    return reading
+                self.fault = f"{name} returned a number that is no time"
+            else:
+                self.fault = f"{name} returned a {type_name(reading)}, not a number of seconds"
+        except Exception as error:
+            self.fault = f"{name} raised {type_name(error)}"
+        return None
+
+    # What is spent
+
+    def count_decision(self, usage: Usage | None) -> None:
+        """Count a decision and what it consumed."""
+        self.decisions += 1
+        if usage is not None:
+            self.tokens += usage.tokens
+            if usage.cost:
+                self.cost = add_exactly(self.cost, exact(usage.cost))
+
+    # What is written
+
+    def record(self, event: str, data: str) -> str:
+        """Add a record with this data (canonical text) to the next commit; return its digest."""
+        record = seal(self.run_id, self._seq, event, data, self.time(), self._prev)
+        self._records.append(record)
+        self._seq += 1
+        self._prev = record.digest
+        return record.digest
+
+    def begin(self, decision: str, started: float) -> WorkingStep:
+        """Record a decision (canonical text) and open its step."""
+        history = self.record("decision", f'{{"decision":{decision},"step":{len(self.steps)}}}')
+        self.open = WorkingStep(decision, started, history)
+        return self.open
+
+    def ask(self, step: WorkingStep, request: ApprovalRequest) -> None:
+        """Record that a person is asked; the run waits."""
+        step.request, step.action = request, request.digest
+        self.status = RunStatus.AWAITING_APPROVAL
+        self.record(
+            "approval_requested",
+            encode(
+                {"digest": request.digest, "reasons": list(request.reasons), "step": request.step}
+            ),
+        )
+
+    def ignore_answer(self, error: str) -> None:
+        """Record that the approver's answer was none; the run still waits."""
+        self.record("approval_ignored", f'{{"error":{quote(error)},"step":{len(self.steps)}}}')
+
+    def take_answers(self, step: WorkingStep) -> None:
+        """Record the answers to the step's request; the run waits no more."""
+        self.status = RunStatus.RUNNING
+        if step.request is not None:
+            for approval in step.approvals:
+                self.record("approval", encode({**approval.to_dict(), "step": len(self.steps)}))
+            step.request = None
+
+    def deny(self, gate: str, code: str, error: str) -> None:
+        """Record a gate's no and close the step."""
+        self.record(
+            "denied",
+            f'{{"code":"{code}","error":{quote(error)},"gate":"{gate}","step":{len(self.steps)}}}',
+        )
+        self._close(StepOutcome.DENIED, "null", code, error)
+
+    def start_call(self, step: WorkingStep, tool: Tool, action: str) -> None:
+        """Count and record a call that is about to start; each start is charged."""
+        step.action = action
+        step.attempt += 1
+        self.tool_calls += 1
+        if tool.cost:
+            self.cost = add_exactly(self.cost, exact(tool.cost))
+        self.record(
+            "tool_started",
+            f'{{"attempt":{step.attempt},"cost":{tool.cost!r},"digest":"{action}",'
+            f'"step":{len(self.steps)},"tool":"{tool.name}"}}',
+        )
+
+    def end_call(
+        self,
+        step: WorkingStep,
+        outcome: StepOutcome,
+        result: str = "null",
+        code: str | None = None,
+        error: str | None = None,
+    ) -> None:
+        """Record what became of a call and close the step; `result` is canonical text."""
+        self.record(
+            "tool_finished",
+            f'{{"attempt":{step.attempt},"code":{optional_text(code)},'
+            f'"error":{optional_text(error)},"outcome":"{outcome.value}","result":{result},'
+            f'"step":{len(self.steps)}}}',
+        )
+        self._close(outcome, result, code, error)
+
+    def end_answer(
+        self, outcome: StepOutcome, code: str | None = None, error: str | None = None
+    ) -> None:
+        """Record the verdict on an answer and close the step."""
+        self.record(
+            "answer",
+            f'{{"error":{optional_text(error)},"outcome":"{outcome.value}",'
+            f'"step":{len(self.steps)}}}',
+        )
+        self._close(outcome, "null", code, error)
+
+    def _close(
+        self, outcome: StepOutcome, result: str, code: str | None, error: str | None
+    ) -> None:
+        step = self.open
+        assert step is not None, "a step is closed that was begun"
+        self.steps.append(
+            step_text(
+                len(self.steps),
+                step.decision,
+                outcome.value,
+                result,
+                code,
+                error,
+                step.attempt,
+                step.started,
+                max(0.0, self.tick() - step.started),
+            )
+        )
+        self.open = None
+
+    def end(
+        self,
+        status: RunStatus,
+        *,
+        stop_reason: str | None = None,
+        error: str | None = None,
+        answer: str = "null",
+    ) -> None:
+        """Record the end of the run."""
+        self.tick()
+        self.open = None
+        self.status, self.stop_reason, self.error = status, stop_reason, error
+        self._answer = answer
+        self.record(
+            "run_finished",
+            f'{{"error":{optional_text(error)},"status":"{status.value}",'
+            f'"stop_reason":{optional_text(stop_reason)},"usage":{self._usage()}}}',
+        )
+
+    def commit(self) -> Commit:
+        """Return the commit of all that is new."""
+        before, revision = self._trail, self._revision
+        records, self._records = self._records, []
+        if records:
+            self._trail = AuditHead(self._seq - 1, self._prev)
+        new = self.steps[self._committed_steps :]
+        self._committed_steps += len(new)
+        self._revision = 0 if revision is None else revision + 1
+        self.head = head_text(
+            run_id=self.run_id,
+            goal=self._goal,
+            parent=self._parent,
+            status=self.status.value,
+            stop_reason=self.stop_reason,
+            answer=self._answer,
+            error=self.error,
+            usage=self._usage(),
+            revision=self._revision,
+            audit_head=AuditHead(self._seq - 1, self._prev),
+            open_step=self._open_text(),
+        )
+        return Commit(self.run_id, records, before, self.head, new, revision)
+
+    def view(self) -> RunState:
+        """Return the run as it was committed last."""
+        return RunState.view(self.head, self.steps)
+
+    def _usage(self) -> str:
+        return (
+            f'{{"cost":"{self.cost}","decisions":{self.decisions},"seconds":{self.seconds!r},'
+            f'"tokens":{self.tokens},"tool_calls":{self.tool_calls}}}'
+        )
+
+    def _open_text(self) -> str:
+        step = self.open
+        if step is None:
+            return "null"
+        return open_text(
+            step.decision,
+            len(self.steps),
+            step.started,
+            step.history,
+            step.action,
+            step.attempt,
+            step.request,
+            step.approvals,
+        )

@@ -1,0 +1,399 @@
+"""The run itself: a generator of effects, with no I/O in it.
+
+Everything that decides what happens in a run is in this file and in `gates`. The rules:
+
+* a tool is called only after all five gates passed for exactly this action, and after the commit
+  that holds the decision, the approval and the start of the call;
+* a denial is the outcome of its step; the planner reads it and goes on;
+* every run ends or pauses: each turn of the loop appends a step or ends the run, and `max_steps`
+  bounds the steps;
+* what is handed out is a copy; what comes in is judged before it is used;
+* a call in flight starts again only if its tool is idempotent and defined as it was, through all
+  gates, and `MAX_ATTEMPTS` times in all.
+
+A step, and its commits (in brackets)::
+
+    decision, denied                                      [1]
+    decision, tool_started                                [1] call, tool_finished        [2]
+    decision, approval_requested                          [1] asked
+        approval, tool_started                            [2] call, tool_finished        [3]
+    decision, answer, run_finished                        [1]
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator, Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+from .approval import Approval, ApprovalRequest
+from .calls import Call
+from .decision import Decision
+from .effects import AskApprover, AskPlanner, CallTool, CheckAnswer, Effect, Raised
+from .gates import Ask, Denial, Proposal, Rules, judge
+from .ledger import Ledger, WorkingStep
+from .state import RunStatus, Step, StepOutcome
+from .state.head import OpenStep
+from .state.step import decision_text
+from .tools import Tool
+from .values import (
+    JSON,
+    InvalidValue,
+    ValueTooLarge,
+    admit,
+    clean_text,
+    encode,
+    exact,
+    type_name,
+)
+
+__all__ = ["MAX_ATTEMPTS", "Loop"]
+
+MAX_ATTEMPTS = 3
+"""How often one call is started in all."""
+
+_UNKNOWN = "; whether it took effect is unknown"
+
+Effects: TypeAlias = "Generator[Effect, Any, None]"
+
+
+class Loop:
+    """One session of one run.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        The run's account.
+    rules : Rules
+        Tools, policy and limits.
+    has_approver, has_done : bool
+        Whether there is somebody to ask.
+    """
+
+    def __init__(self, ledger: Ledger, rules: Rules, *, has_approver: bool, has_done: bool) -> None:
+        self._ledger = ledger
+        self._rules = rules
+        self._has_approver = has_approver
+        self._has_done = has_done
+        self._tools_text = json.dumps(rules.tools.describe())
+        self._tools: list[dict[str, JSON]] = json.loads(self._tools_text)
+        self._handed_out: list[dict[str, JSON]] = json.loads(self._tools_text)
+
+    def start(self, nonce: str) -> Effects:
+        """Run from the beginning; `nonce` is 64 random hexadecimal digits."""
+        ledger = self._ledger
+        ledger.tick()
+        data = {"goal": ledger.goal, "nonce": nonce, **self._terms()}
+        ledger.record("run_started", encode(data))
+        yield ledger.commit()
+        yield from self._go_on()
+
+    def resume(self, saved: OpenStep | None, answers: Sequence[Approval], ahead: int) -> Effects:
+        """Go on with a saved run.
+
+        Parameters
+        ----------
+        saved : OpenStep or None
+            The step that was being worked on.
+        answers : sequence of Approval
+            New answers to its request.
+        ahead : int
+            Records that the trail holds beyond the saved state.
+        """
+        ledger = self._ledger
+        ledger.tick()
+        if ledger.open is not None:
+            ledger.open.approvals = (*ledger.open.approvals, *answers)
+        yield ledger.commit()  # the claim: with a store, whoever comes second fails here
+        ledger.record("resumed", encode({"ahead": ahead, **self._terms()}))
+        yield ledger.commit()
+        if saved is not None and ledger.open is not None:
+            if saved.decision.kind == "finish":
+                yield from self._check(encode(saved.decision.answer))
+            else:
+                yield from self._reopen(saved, ledger.open)
+        yield from self._go_on()
+
+    def _terms(self) -> dict[str, JSON]:
+        tools, policy, limits = self._rules
+        return {"limits": limits.to_dict(), "policy": policy.to_dict(), "tools": tools.digest}
+
+    def _go_on(self) -> Effects:
+        ledger = self._ledger
+        while ledger.status is RunStatus.RUNNING:
+            started = ledger.tick()
+            if self._stop():
+                yield ledger.commit()
+                return
+            reply = yield AskPlanner(ledger.view(), self._descriptions())
+            ledger.tick()
+            yield from self._decide(reply, started)
+
+    def _stop(self) -> bool:
+        """End the run if a limit is reached, or time cannot be told any more."""
+        ledger, limits = self._ledger, self._rules.limits
+        if ledger.fault is not None:
+            ledger.end(RunStatus.FAILED, stop_reason="clock_failed", error=ledger.fault)
+            return True
+        reason = None
+        if ledger.decisions >= limits.max_steps:
+            reason = "max_steps"
+        elif limits.max_cost is not None and ledger.cost >= exact(limits.max_cost):
+            reason = "max_cost"
+        elif limits.max_tokens is not None and ledger.tokens >= limits.max_tokens:
+            reason = "max_tokens"
+        elif limits.max_seconds is not None and ledger.seconds >= limits.max_seconds:
+            reason = "max_seconds"
+        elif limits.max_repeats is not None and self._last_code() == "max_repeats":
+            reason = "max_repeats"
+        if reason is None:
+            return False
+        ledger.end(RunStatus.STOPPED, stop_reason=reason)
+        return True
+
+    def _last_code(self) -> str | None:
+        steps = self._ledger.steps
+        return Step.from_json(steps[-1]).code if steps else None
+
+    def _descriptions(self) -> list[dict[str, JSON]]:
+        """Return the planner's copy of the tools: one a session, a new one if it was changed."""
+        try:
+            unchanged = self._handed_out == self._tools
+        except Exception:  # compared with something that the planner put in
+            unchanged = False
+        if not unchanged:
+            self._handed_out = json.loads(self._tools_text)
+        return self._handed_out
+
+    def _fail(self, code: str, error: str) -> Effects:
+        self._ledger.end(RunStatus.FAILED, stop_reason=code, error=error)
+        yield self._ledger.commit()
+
+    # A decision
+
+    def _decide(self, reply: object, started: float) -> Effects:
+        ledger = self._ledger
+        if type(reply) is Raised:
+            yield from self._fail(reply.code, reply.error)
+            return
+        if type(reply) is not Decision:
+            error = f"the planner returned a {type_name(reply)}, not a Decision"
+            yield from self._fail("invalid_decision", error)
+            return
+        ledger.count_decision(reply.usage)
+        is_act, arguments, text = reply.kind == "act", None, "null"
+        fault = ": those of a saved step that could not be kept"
+        try:
+            payload = reply.arguments if is_act else reply.answer
+            arguments, text = admit(payload, allow_tuples=not is_act)
+        except InvalidValue as error:
+            fault = _at(error)
+            if not is_act:
+                yield from self._fail("invalid_decision", f"the answer{fault}")
+                return
+        step = ledger.begin(decision_text(reply, text), started)
+        if self._rules.limits.max_tokens is not None and reply.usage is None:
+            told = "max_tokens is set and the planner reported no usage"
+            yield from self._fail("usage_not_reported", told)
+        elif not is_act:
+            if self._has_done:
+                yield ledger.commit()  # before its effect can be seen
+            yield from self._check(text)
+        else:
+            yield from self._act(self._propose(reply, step, arguments, text, fault), step)
+
+    def _propose(
+        self,
+        decision: Decision,
+        step: WorkingStep,
+        arguments: dict[str, JSON] | None,
+        text: str,
+        fault: str,
+    ) -> Proposal:
+        ledger = self._ledger
+        return Proposal(
+            ledger.run_id,
+            len(ledger.steps),
+            step.history,
+            decision.tool or "",
+            arguments,
+            text,
+            fault,
+            ledger.tool_calls,
+            ledger.cost,
+            self._repeats(decision.tool, text),
+            step.request,
+            step.approvals,
+        )
+
+    def _repeats(self, tool: str | None, text: str) -> int:
+        """Return how often the same call was proposed directly before, as far as it matters."""
+        most = self._rules.limits.max_repeats
+        if most is None:
+            return 0
+        count = 0
+        for saved in reversed(self._ledger.steps):
+            decision = Step.from_json(saved).decision
+            if count > most or decision.tool != tool or encode(decision.arguments) != text:
+                break
+            count += 1
+        return count
+
+    # A call
+
+    def _act(self, proposal: Proposal, step: WorkingStep) -> Effects:
+        """Take a proposed call through the gates, and to its end if it gets that far."""
+        ledger = self._ledger
+        verdict = judge(proposal, self._rules)
+        if type(verdict) is Ask:
+            answer = yield from self._ask(proposal, step, verdict)
+            if answer is None:
+                return
+            step.approvals = proposal.answers = (answer,)
+            verdict = judge(proposal, self._rules)
+        ledger.take_answers(step)
+        if type(verdict) is Denial:
+            gate, code, error = verdict
+            if step.attempt:
+                error += f"; it was started before{_UNKNOWN}"
+            ledger.deny(gate, code, error)
+            yield ledger.commit()
+        else:
+            yield from self._call(proposal, step)
+
+    def _ask(
+        self, proposal: Proposal, step: WorkingStep, ask: Ask
+    ) -> Generator[Effect, Any, Approval | None]:
+        """Ask a person; the run is paused while it waits, and stays so without an answer."""
+        ledger = self._ledger
+        request = step.request
+        if request is None:
+            request = proposal.request = self._request(proposal, ask)
+            ledger.ask(step, request)
+            yield ledger.commit()
+        if not self._has_approver:
+            return None
+        asked = replace(request, arguments=json.loads(proposal.text))
+        ledger.tick()
+        answer = yield AskApprover(asked)
+        ledger.skip()
+        if answer is None:
+            return None
+        fault = _answer_fault(answer, request)
+        if fault is not None:
+            ledger.ignore_answer(fault)
+            yield ledger.commit()
+            return None
+        return answer  # type: ignore[no-any-return]
+
+    def _request(self, proposal: Proposal, ask: Ask) -> ApprovalRequest:
+        tool, arguments = _passed(proposal)
+        return ApprovalRequest(
+            proposal.digest(),
+            proposal.run_id,
+            proposal.step,
+            tool.name,
+            arguments,
+            tool.effect,
+            tuple(sorted(tool.scopes)),
+            ask.reasons,
+            proposal.history,
+            self._ledger.time(),
+        )
+
+    def _call(self, proposal: Proposal, step: WorkingStep) -> Effects:
+        ledger = self._ledger
+        tool, arguments = _passed(proposal)
+        action = proposal.digest()
+        ledger.start_call(step, tool, action)
+        yield ledger.commit()
+        call = Call(ledger.run_id, proposal.step, step.attempt, action, None)
+        reply = yield CallTool(tool, arguments, call)
+        most = self._rules.limits.max_result_bytes
+        failed = StepOutcome.FAILED
+        if type(reply) is Raised:
+            ledger.end_call(step, failed, code=reply.code, error=reply.error)
+        else:
+            try:
+                result = admit(reply, most, allow_tuples=True)[1]
+            except ValueTooLarge as error:
+                told = f"the result is too large: {error.reason}; max_result_bytes is {most}"
+                ledger.end_call(step, failed, code="result_too_large", error=told)
+            except InvalidValue as error:
+                told = f"the result{_at(error)}"
+                ledger.end_call(step, failed, code="invalid_result", error=told)
+            else:
+                ledger.end_call(step, StepOutcome.EXECUTED, result)
+        yield ledger.commit()
+
+    def _reopen(self, saved: OpenStep, step: WorkingStep) -> Effects:
+        """Go on with a call that waits for a person, or was cut off."""
+        arguments = saved.decision.arguments
+        proposal = self._propose(saved.decision, step, arguments, encode(arguments), "")
+        reason = None if saved.request else self._why_not_again(saved, proposal)
+        if reason is None:
+            yield from self._act(proposal, step)
+        else:
+            outcome = StepOutcome.INTERRUPTED
+            self._ledger.end_call(step, outcome, code="interrupted", error=reason)
+            yield self._ledger.commit()
+
+    def _why_not_again(self, saved: OpenStep, proposal: Proposal) -> str | None:
+        tool = proposal.tool = self._rules.tools.get(proposal.name)
+        if saved.attempt >= MAX_ATTEMPTS:
+            return f"the call was cut off {saved.attempt} times{_UNKNOWN}"
+        if tool is None:
+            return f"the call was cut off and its tool is gone{_UNKNOWN}"
+        if not tool.idempotent:
+            return f"the call was cut off and is not idempotent{_UNKNOWN}"
+        if proposal.digest() != saved.digest:
+            return f"the call was cut off and its tool changed since{_UNKNOWN}"
+        return None
+
+    # An answer
+
+    def _check(self, text: str) -> Effects:
+        """Ask ``done``, if there is one, about an answer (canonical text)."""
+        ledger = self._ledger
+        reason: str | None = None
+        if self._has_done:
+            verdict = yield CheckAnswer(json.loads(text), ledger.view())
+            ledger.tick()
+            if type(verdict) not in (bool, str):
+                told = f"done returned a {type_name(verdict)}, not True, False or a reason"
+                if type(verdict) is Raised:
+                    told = verdict.error
+                ledger.end_answer(StepOutcome.REJECTED, "done_failed", told)
+                yield from self._fail("done_failed", told)
+                return
+            if verdict is not True:
+                reason = clean_text(verdict or "the answer does not meet the criterion")
+        if reason is not None:
+            ledger.end_answer(StepOutcome.REJECTED, error=reason)
+        else:
+            ledger.end_answer(StepOutcome.ACCEPTED)
+            ledger.end(RunStatus.COMPLETED, answer=text)
+        yield ledger.commit()
+
+
+def _at(error: InvalidValue) -> str:
+    return f"{error.pointer}: {error.reason}"
+
+
+def _passed(proposal: Proposal) -> tuple[Tool, dict[str, JSON]]:
+    tool, arguments = proposal.tool, proposal.arguments
+    assert tool is not None, "Validation passed"
+    assert arguments is not None, "Validation passed"
+    return tool, arguments
+
+
+def _answer_fault(answer: object, request: ApprovalRequest) -> str | None:
+    """Return why an approver's answer is none."""
+    if type(answer) is Raised:
+        return answer.error
+    if type(answer) is not Approval:
+        return f"the approver returned a {type_name(answer)}, not an Approval or None"
+    if answer.digest != request.digest:
+        return "the approver answered another request"
+    return None

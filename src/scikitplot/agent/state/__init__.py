@@ -1,0 +1,15 @@
+"""The state of a run, and its saved form.
+
+A saved run is a head (JSON text of a bounded size) and the texts of its finished steps. A
+`RunState` is a view over these texts: they are parsed where they are touched and only there, so
+handing one out costs the same at step 10,000 as at step 10, and whatever its holder does to it
+changes nothing that was saved.
+
+The modules import in this order: `fields`, `step`, `head`, `run`.
+"""
+
+from .head import RunStatus, RunUsage
+from .run import InFlight, RunState, Steps
+from .step import Step, StepOutcome
+
+__all__ = ["InFlight", "RunState", "RunStatus", "RunUsage", "Step", "StepOutcome", "Steps"]

@@ -1,0 +1,333 @@
+"""The head of a saved run: everything but its finished steps, in one bounded text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from decimal import Decimal
+from enum import Enum
+from typing import NamedTuple
+
+from ..approval import Approval, ApprovalRequest, is_digest
+from ..audit import AuditHead
+from ..decision import Decision
+from ..errors import StateError
+from ..tools import ToolEffect
+from ..values import JSON, encode
+from .fields import Fields, optional_text, read_json
+from .step import read_decision
+
+__all__ = [
+    "Head",
+    "OpenStep",
+    "RunStatus",
+    "RunUsage",
+    "check_steps",
+    "head_text",
+    "open_text",
+    "read_head",
+]
+
+VERSION = 1
+"""Of the saved form. An older one is migrated, a newer one refused."""
+
+_COST = re.compile(r"[0-9]{1,700}(\.[0-9]{1,1200})?(E[+-]?[0-9]{1,4})?", re.ASCII)
+
+
+class RunStatus(str, Enum):
+    """Where a run stands.
+
+    Examples
+    --------
+    >>> from scikitplot.agent import RunStatus
+    >>> RunStatus("completed").has_ended, RunStatus("awaiting_approval").has_ended
+    (True, False)
+    """
+
+    RUNNING = "running"
+    """It goes on, or was cut off and can be resumed."""
+    AWAITING_APPROVAL = "awaiting_approval"
+    """It waits for a person; see ``RunState.pending``."""
+    COMPLETED = "completed"
+    """The planner's answer was accepted."""
+    STOPPED = "stopped"
+    """A limit ended it; ``RunState.stop_reason`` names it."""
+    FAILED = "failed"
+    """The planner or the ``done`` criterion failed; ``RunState.stop_reason`` says how."""
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing more can happen in the run."""
+        return self not in (RunStatus.RUNNING, RunStatus.AWAITING_APPROVAL)
+
+
+class RunUsage(NamedTuple):
+    """What a run has used up, over all its sessions.
+
+    Attributes
+    ----------
+    decisions : int
+        Decisions of the planner.
+    tool_calls : int
+        Calls that were started.
+    cost : float
+        Sum of the started calls' and the decisions' cost; it is kept exactly.
+    tokens : int
+        Tokens that the planner reported.
+    seconds : float
+        Running time, in seconds.
+    """
+
+    decisions: int
+    tool_calls: int
+    cost: float
+    tokens: int
+    seconds: float
+
+
+class OpenStep(NamedTuple):
+    """The step that is being worked on: it waits for a person, for a tool or for ``done``."""
+
+    decision: Decision
+    step: int  # its index
+    started: float  # running time of the run, in seconds
+    history: str  # digest of the record of the decision
+    digest: str | None  # of the action; None for a finish
+    attempt: int  # calls that were started
+    request: ApprovalRequest | None
+    approvals: tuple[Approval, ...]  # answers to the request
+
+
+class Head(NamedTuple):
+    """A saved head, read and checked: what the loop goes on from."""
+
+    run_id: str
+    goal: str
+    parent: tuple[str, int] | None
+    status: RunStatus
+    stop_reason: str | None
+    answer: JSON
+    error: str | None
+    usage: RunUsage
+    cost: Decimal  # the exact form of usage.cost
+    revision: int
+    audit_head: AuditHead
+    open: OpenStep | None
+
+
+def head_text(
+    *,
+    run_id: str,
+    goal: str,
+    parent: str,
+    status: str,
+    stop_reason: str | None,
+    answer: str,
+    error: str | None,
+    usage: str,
+    revision: int,
+    audit_head: AuditHead,
+    open_step: str,
+) -> str:
+    """Return the canonical text of a head; what has parts is passed as text."""
+    return (
+        f'{{"answer":{answer},"audit_head":[{audit_head.seq},"{audit_head.digest}"],'
+        f'"error":{optional_text(error)},"goal":{goal},"open":{open_step},"parent":{parent},'
+        f'"revision":{revision},"run_id":"{run_id}","status":"{status}",'
+        f'"stop_reason":{optional_text(stop_reason)},"usage":{usage},"version":{VERSION}}}'
+    )
+
+
+def open_text(
+    decision: str,
+    step: int,
+    started: float,
+    history: str,
+    action: str | None,
+    attempt: int,
+    request: ApprovalRequest | None,
+    approvals: Sequence[Approval],
+) -> str:
+    """Return the canonical text of an open step; `decision` is a text already."""
+    asked = "null"
+    if request is not None:
+        asked = encode(
+            {
+                "effect": request.effect.value,
+                "reasons": list(request.reasons),
+                "requested_at": request.requested_at,
+                "scopes": list(request.scopes),
+            }
+        )
+    answers = encode([approval.to_dict() for approval in approvals]) if approvals else "[]"
+    return (
+        f'{{"approvals":{answers},"attempt":{attempt},"decision":{decision},'
+        f'"digest":{optional_text(action)},"history":"{history}","request":{asked},'
+        f'"started":{started!r},"step":{step}}}'
+    )
+
+
+_USAGE = ("cost", "decisions", "seconds", "tokens", "tool_calls")
+_OPEN = ("approvals", "attempt", "decision", "digest", "history", "request", "started", "step")
+_REQUEST = ("effect", "reasons", "requested_at", "scopes")
+_APPROVAL = ("approver", "digest", "granted", "reason")
+_HEAD = (
+    "answer",
+    "audit_head",
+    "error",
+    "goal",
+    "open",
+    "parent",
+    "revision",
+    "run_id",
+    "status",
+    "stop_reason",
+    "usage",
+    "version",
+)
+
+
+def read_head(text: str) -> Head:
+    """Return what a saved head holds.
+
+    Raises
+    ------
+    StateError
+        If it is no saved head, or one of a newer version; the message names the field.
+    """
+    saved = read_json("saved state", text)
+    version = saved.get("version") if type(saved) is dict else None
+    if type(version) is int and version > VERSION:
+        raise StateError(
+            f"saved state: version is {version}, newer than {VERSION}, the newest this release "
+            "reads; upgrade the package"
+        )
+    fields = Fields("saved state", saved, _HEAD)
+    if version != VERSION or type(version) is not int:
+        raise fields.wrong("version", f"must be {VERSION}")
+    run_id = fields.digest("run_id")
+    goal = fields.text("goal")
+    status = RunStatus(fields.one_of("status", [status.value for status in RunStatus]))
+    parts = Fields("saved state: usage", fields.value("usage"), _USAGE)
+    cost = parts.text("cost")
+    if cost is None or not _COST.fullmatch(cost):
+        raise parts.wrong("cost", "must be a decimal number as a string")
+    exact_cost = Decimal(cost)
+    usage = RunUsage(
+        parts.count("decisions"),
+        parts.count("tool_calls"),
+        float(exact_cost),
+        parts.count("tokens"),
+        parts.number("seconds"),
+    )
+    head = Head(
+        run_id,
+        goal or "",
+        _read_parent(fields),
+        status,
+        fields.text("stop_reason", optional=True),
+        fields.value("answer"),
+        fields.text("error", optional=True),
+        usage,
+        exact_cost,
+        fields.count("revision"),
+        _read_audit_head(fields),
+        _read_open(fields.value("open"), run_id),
+    )
+    _check_status(fields, head)
+    return head
+
+
+def check_steps(head: Head, count: int) -> None:
+    """Raise `StateError` unless a head goes with so many finished steps."""
+    begun = count + (head.open is not None)
+    if head.open is not None and head.open.step != count:
+        raise StateError("saved state: the open step does not follow the finished ones")
+    if not head.status.has_ended and head.usage.decisions != begun:
+        raise StateError(
+            f"saved state: there are {head.usage.decisions} decisions and {begun} steps"
+        )
+
+
+def _check_status(fields: Fields, head: Head) -> None:
+    step = head.open
+    waits = head.status is RunStatus.AWAITING_APPROVAL
+    if waits != (step is not None and step.request is not None):
+        raise fields.wrong("open", "does not fit the status")
+    if head.status.has_ended and step is not None:
+        raise fields.wrong("open", "must be null, the run has ended")
+    ended_early = head.status in (RunStatus.STOPPED, RunStatus.FAILED)
+    if ended_early != (head.stop_reason is not None):
+        raise fields.wrong("stop_reason", "does not fit the status")
+    if head.answer is not None and head.status is not RunStatus.COMPLETED:
+        raise fields.wrong("answer", "must be null, the run is not completed")
+
+
+def _read_parent(fields: Fields) -> tuple[str, int] | None:
+    parent = fields.value("parent")
+    if parent is None:
+        return None
+    if type(parent) is list and len(parent) == 2:
+        run_id, step = parent
+        if is_digest(run_id) and type(step) is int and step >= 0:
+            return run_id, step
+    raise fields.wrong("parent", "must be null or a run id and a step")
+
+
+def _read_audit_head(fields: Fields) -> AuditHead:
+    pair = fields.value("audit_head")
+    if type(pair) is list and len(pair) == 2:
+        seq, digest = pair
+        if type(seq) is int and 0 <= seq < 2**63 and is_digest(digest):
+            return AuditHead(seq, digest)
+    raise fields.wrong("audit_head", "must be the number and the digest of a record")
+
+
+def _read_open(saved: JSON, run_id: str) -> OpenStep | None:
+    if saved is None:
+        return None
+    fields = Fields("saved state: open", saved, _OPEN)
+    decision = read_decision(fields.value("decision"))
+    approvals = _read_approvals(fields)
+    step, attempt = fields.count("step"), fields.count("attempt")
+    started, history = fields.number("started"), fields.digest("history")
+    if decision.kind == "finish":
+        call = approvals, attempt, fields.value("digest"), fields.value("request")
+        if call != ((), 0, None, None):
+            raise fields.wrong("decision", "is a finish, which is no call")
+        return OpenStep(decision, step, started, history, None, 0, None, ())
+    action = fields.digest("digest")
+    if decision.arguments is None:
+        raise fields.wrong("decision", "has no arguments")
+    request = None
+    if fields.value("request") is not None:
+        asked = Fields("saved state: request", fields.value("request"), _REQUEST)
+        request = ApprovalRequest(
+            action,
+            run_id,
+            step,
+            decision.tool or "",
+            decision.arguments,
+            ToolEffect(asked.one_of("effect", [effect.value for effect in ToolEffect])),
+            asked.texts("scopes"),
+            asked.texts("reasons"),
+            history,
+            asked.number("requested_at"),
+        )
+    elif attempt == 0:
+        raise fields.wrong("attempt", "must be at least 1 without a request")
+    return OpenStep(decision, step, started, history, action, attempt, request, approvals)
+
+
+def _read_approvals(fields: Fields) -> tuple[Approval, ...]:
+    saved = fields.value("approvals")
+    if type(saved) is not list:
+        raise fields.wrong("approvals", "must be a list")
+    approvals = []
+    for item in saved:
+        parts = Fields("saved state: approval", item, _APPROVAL)
+        try:
+            approvals.append(Approval(**{name: parts.value(name) for name in _APPROVAL}))
+        except (TypeError, ValueError) as error:
+            raise StateError(f"saved state: approval: {error}") from None
+    return tuple(approvals)

@@ -1,0 +1,334 @@
+"""The state of a run, as it is handed out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, MutableSequence, Sequence
+from typing import Any, NamedTuple, SupportsIndex, overload
+
+from ..approval import ApprovalRequest
+from ..audit import AuditHead
+from ..errors import StateError
+from ..values import JSON, InvalidValue, admit, encode, type_name
+from .fields import MAX_NESTING, MAX_SAVED, read_json
+from .head import OpenStep, RunStatus, RunUsage, check_steps, read_head
+from .step import Step
+
+__all__ = ["InFlight", "RunState", "Steps"]
+
+
+class InFlight(NamedTuple):
+    """A call that was started and of which the outcome is not known yet.
+
+    Attributes
+    ----------
+    step : int
+        Index of its step.
+    tool : str
+        Name of the tool.
+    arguments : dict
+        Its arguments.
+    attempt : int
+        1, or up to 3.
+    digest : str
+        Digest of the action, the tool's ``idempotency_key``.
+    """
+
+    step: int
+    tool: str
+    arguments: dict[str, JSON]
+    attempt: int
+    digest: str
+
+
+def _in_flight(step: OpenStep) -> InFlight | None:
+    decision = step.decision
+    if step.request is not None or decision.tool is None or step.digest is None:
+        return None
+    return InFlight(step.step, decision.tool, decision.arguments or {}, step.attempt, step.digest)
+
+
+class Steps(MutableSequence[Step]):
+    """The finished steps of a run, each read from its saved text where it is touched.
+
+    It behaves as a list does. It is its holder's own: changing it changes no run.
+
+    Examples
+    --------
+    >>> from scikitplot.agent import Agent, Decision, Limits
+    >>> agent = Agent([], lambda state, tools: Decision.act("fly"), limits=Limits(max_steps=3))
+    >>> steps = agent.run("fly").steps
+    >>> len(steps), steps[-1].index, [step.code for step in steps[:1]]
+    (3, 2, ['unknown_tool'])
+    """
+
+    __slots__ = ("_length", "_own", "_read", "_texts")
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        # The loop appends to `texts`, and only that: what is in the first `_length` stays.
+        self._texts = texts
+        self._length = len(texts)
+        self._read: dict[int, Step] = {}
+        self._own: list[Step] | None = None
+
+    def _at(self, index: int) -> Step:
+        step = self._read.get(index)
+        if step is None:
+            step = self._read[index] = Step.from_json(self._texts[index])
+        return step
+
+    def _list(self) -> list[Step]:
+        if self._own is None:
+            self._own = [self._at(index) for index in range(self._length)]
+        return self._own
+
+    def texts(self) -> list[str]:
+        """Return the texts that were saved, whatever the holder did to the list."""
+        return list(self._texts[: self._length])
+
+    @overload
+    def __getitem__(self, index: SupportsIndex) -> Step: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Step]: ...
+    def __getitem__(self, index: SupportsIndex | slice) -> Step | list[Step]:
+        if self._own is not None:
+            return self._own[index]
+        places = range(self._length)[index]
+        if isinstance(places, int):
+            return self._at(places)
+        return [self._at(place) for place in places]
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self._list()[index] = value
+
+    def __delitem__(self, index: Any) -> None:
+        del self._list()[index]
+
+    def insert(self, index: int, value: Step) -> None:
+        """Insert a step into this copy."""
+        self._list().insert(index, value)
+
+    def __len__(self) -> int:
+        return self._length if self._own is None else len(self._own)
+
+    def __iter__(self) -> Iterator[Step]:
+        return (self[index] for index in range(len(self)))
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, (Steps, list, tuple)):
+            return list(self) == list(other)
+        return NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"[{', '.join(map(repr, self))}]"
+
+
+class RunState:
+    """The state of a run, as it was saved last.
+
+    A planner, a ``done`` criterion and the caller of `Agent.run` each get one of their own. It is
+    not made by hand: `from_json` and `from_dict` read a saved one back.
+
+    Attributes
+    ----------
+    run_id : str
+        64 hexadecimal digits.
+    goal : str
+        What the run is for.
+    status : RunStatus
+        Where it stands.
+    stop_reason : str or None
+        The limit that stopped it, or the code of its failure.
+    answer : JSON
+        The accepted answer; None before there is one.
+    error : str or None
+        A failure in words.
+    steps : list of Step
+        Its finished steps.
+    usage : RunUsage
+        What it has used up.
+    pending : ApprovalRequest or None
+        What it waits for.
+    in_flight : InFlight or None
+        The call that was started and has no outcome yet.
+    revision : int
+        Number of the commit that saved this state, from 0.
+    audit_head : AuditHead
+        Number and digest of the last record of its trail.
+    parent : tuple of (str, int), or None
+        Run id and step of the run that started this one.
+
+    Examples
+    --------
+    >>> from scikitplot.agent import Agent, Decision, RunState
+    >>> state = Agent([], lambda state, tools: Decision.finish([1])).run("list one")
+    >>> state.answer, state.usage.decisions, RunState.from_json(state.to_json()) == state
+    ([1], 1, True)
+    """
+
+    __slots__ = (
+        "_head",
+        "answer",
+        "audit_head",
+        "error",
+        "goal",
+        "in_flight",
+        "parent",
+        "pending",
+        "revision",
+        "run_id",
+        "status",
+        "steps",
+        "stop_reason",
+        "usage",
+    )
+
+    _head: str
+    run_id: str
+    goal: str
+    status: RunStatus
+    stop_reason: str | None
+    answer: JSON
+    error: str | None
+    steps: Steps
+    usage: RunUsage
+    pending: ApprovalRequest | None
+    in_flight: InFlight | None
+    revision: int
+    audit_head: AuditHead
+    parent: tuple[str, int] | None
+
+    def __init__(self) -> None:
+        raise TypeError("a RunState comes from Agent.run, Agent.resume, from_json or from_dict")
+
+    @classmethod
+    def view(cls, head: str, steps: Sequence[str]) -> RunState:
+        """Return the state of a head and the steps that were saved with it, nothing read yet."""
+        state = object.__new__(cls)
+        state._head = head
+        state.steps = Steps(steps)
+        return state
+
+    def __getattr__(self, name: str) -> Any:
+        # Reached only where a slot is empty: the head has not been read yet.
+        if name not in RunState.__slots__ or name in ("_head", "steps"):
+            raise AttributeError(f"a RunState has no attribute {name!r}")
+        head = read_head(self._head)
+        step = head.open
+        values = {
+            "run_id": head.run_id,
+            "goal": head.goal,
+            "status": head.status,
+            "stop_reason": head.stop_reason,
+            "answer": head.answer,
+            "error": head.error,
+            "usage": head.usage,
+            "pending": None if step is None else step.request,
+            "in_flight": None if step is None else _in_flight(step),
+            "revision": head.revision,
+            "audit_head": head.audit_head,
+            "parent": head.parent,
+        }
+        for field, value in values.items():
+            try:
+                object.__getattribute__(self, field)
+            except AttributeError:
+                object.__setattr__(self, field, value)
+        return object.__getattribute__(self, name)
+
+    def observations(self) -> list[dict[str, JSON]]:
+        """Return the steps as plain JSON, ready for a prompt.
+
+        Returns
+        -------
+        list of dict
+            For each step ``step``, ``kind``, ``tool`` and ``arguments`` (or ``answer``),
+            ``outcome``, ``result``, ``code`` and ``error``.
+
+        Examples
+        --------
+        >>> from scikitplot.agent import Agent, Decision, Tool
+        >>> def planner(state, tools):
+        ...     if not state.steps:
+        ...         return Decision.act("ping")
+        ...     return Decision.finish(state.observations())
+        >>> Agent([Tool("ping", lambda: "pong")], planner).run("ping").answer[0]["result"]
+        'pong'
+        """
+        return [step.observation() for step in self.steps]
+
+    def to_json(self) -> str:
+        """Return the saved form as text."""
+        return f'{self._head[:-1]},"steps":[{",".join(self.steps.texts())}]}}'
+
+    def to_dict(self) -> dict[str, JSON]:
+        """Return the saved form as JSON."""
+        saved: dict[str, JSON] = json.loads(self.to_json())
+        return saved
+
+    def parts(self) -> tuple[str, list[str]]:
+        """Return the saved head and the saved steps, as a store holds them."""
+        return self._head, self.steps.texts()
+
+    @classmethod
+    def from_json(cls, text: str) -> RunState:
+        """Return the state that `text` saves.
+
+        Parameters
+        ----------
+        text : str
+            What `to_json` gave.
+
+        Raises
+        ------
+        StateError
+            If it is no saved state, or one of a newer version; the message names the field.
+        """
+        return cls.from_dict(read_json("saved state", text))
+
+    @classmethod
+    def from_dict(cls, saved: dict[str, JSON]) -> RunState:
+        """Return the state that `saved` holds.
+
+        Parameters
+        ----------
+        saved : dict
+            What `to_dict` gave.
+
+        Raises
+        ------
+        StateError
+            If it is no saved state, or one of a newer version; the message names the field.
+        """
+        try:
+            copy = admit(saved, MAX_SAVED, max_depth=MAX_NESTING)[0]
+        except InvalidValue as error:
+            raise StateError(f"saved state{error.pointer}: {error.reason}") from None
+        if type(copy) is not dict:
+            raise StateError(f"saved state must be an object, not {type_name(saved)}")
+        steps = copy.pop("steps", None)
+        head = encode(copy)
+        read = read_head(head)
+        if type(steps) is not list:
+            raise StateError("saved state: steps must be a list")
+        texts = []
+        for index, item in enumerate(steps):
+            step = Step.from_dict(item)
+            if step.index != index:
+                raise StateError(f"saved state: step {index} has the index of another")
+            texts.append(step.to_json())
+        check_steps(read, len(texts))
+        return cls.view(head, texts)
+
+    def __eq__(self, other: object) -> bool:
+        return self.parts() == other.parts() if isinstance(other, RunState) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        reason = f" ({self.stop_reason})" if self.stop_reason else ""
+        count = len(self.steps)
+        steps = f"{count} step{'' if count == 1 else 's'}"
+        return f"<RunState {self.run_id[:12]}: {self.status.value}{reason}, {steps}>"

@@ -1,0 +1,175 @@
+"""What several test files need: tools, planners, and drivers of the two kinds."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from scikitplot.agent import (
+    Agent,
+    Approval,
+    Decision,
+    Limits,
+    MemoryAuditSink,
+    MemoryStore,
+    Policy,
+    RunState,
+    StateError,
+    Tool,
+    Toolset,
+)
+from scikitplot.agent.approval import agreed_answers_to
+from scikitplot.agent.effects import AskApprover, AskPlanner, CallTool, CheckAnswer, Commit, Raised
+from scikitplot.agent.gates import Rules
+from scikitplot.agent.ledger import Ledger
+from scikitplot.agent.loop import Loop
+from scikitplot.agent.state.head import read_head
+
+WRITES = Policy(allow_effects={"read", "write", "external"})
+FREE = Policy(allow_effects={"read", "write", "external"}, approval_effects=())
+TEXT = {
+    "type": "object",
+    "properties": {"text": {"type": "string"}},
+    "required": ["text"],
+    "additionalProperties": False,
+}
+
+
+def script(*decisions: Decision | Callable[[RunState], Decision]) -> Callable[..., Decision]:
+    """A planner that goes by the number of finished steps, and finishes after the last."""
+
+    def planner(state: RunState, tools: Any) -> Decision:
+        index = len(state.steps)
+        if index >= len(decisions):
+            return Decision.finish("end")
+        decision = decisions[index]
+        return decision if isinstance(decision, Decision) else decision(state)
+
+    return planner
+
+
+def writer(calls: list[Any], name: str = "save", **options: Any) -> Tool:
+    """A tool with an effect, which notes each call."""
+    options.setdefault("effect", "write")
+    return Tool(
+        name,
+        lambda text: calls.append(text) or f"saved {len(calls)}",  # type: ignore[func-returns-value]
+        parameters=TEXT,
+        **options,
+    )
+
+
+def approve(state: RunState, granted: bool = True, approver: str = "ann") -> list[Approval]:
+    assert state.pending is not None
+    return [Approval(state.pending.digest, granted, approver)]
+
+
+class ByAgent:
+    """Drive through `Agent`, with a store and a trail in memory."""
+
+    def __init__(
+        self,
+        tools: Iterable[Tool],
+        planner: Callable[..., Any],
+        *,
+        store: MemoryStore | None = None,
+        audit: MemoryAuditSink | None = None,
+        **options: Any,
+    ) -> None:
+        self.store = MemoryStore() if store is None else store
+        self.audit = MemoryAuditSink() if audit is None else audit
+        self.agent = Agent(tools, planner, store=self.store, audit=self.audit, **options)
+
+    def run(self, goal: str = "goal") -> RunState:
+        return self.agent.run(goal)
+
+    def resume(self, state: RunState, approvals: Sequence[Approval] = ()) -> RunState:
+        return self.agent.resume(state.run_id, approvals=approvals)
+
+    @property
+    def records(self) -> list[Any]:
+        return self.audit.records
+
+
+class ByHand:
+    """Drive the loop's generator itself: no thread, no clock, no disk, not even a store."""
+
+    _ids = itertools.count(1)
+
+    def __init__(
+        self,
+        tools: Iterable[Tool],
+        planner: Callable[..., Any],
+        *,
+        policy: Policy | None = None,
+        limits: Limits | None = None,
+        approver: Callable[..., Any] | None = None,
+        done: Callable[..., Any] | None = None,
+        store: dict[str, Any] | None = None,
+        audit: list[Any] | None = None,
+    ) -> None:
+        self.rules = Rules(Toolset(tools), policy or Policy(), limits or Limits())
+        self.planner, self.approver, self.done = planner, approver, done
+        self.store = {} if store is None else store
+        self.records: list[Any] = [] if audit is None else audit
+        self.time = itertools.count()
+
+    def clock(self) -> float:
+        return float(next(self.time))
+
+    def run(self, goal: str = "goal") -> RunState:
+        ledger = Ledger(f"{next(self._ids):064x}", goal, self.clock, self.clock)
+        return self._drive(ledger, self._loop(ledger).start("0" * 64))
+
+    def resume(self, state: RunState, approvals: Sequence[Approval] = ()) -> RunState:
+        text, steps, _ = self.store[state.run_id]
+        head = read_head(text)
+        if head.status.has_ended:
+            return RunState.view(text, steps)
+        request = head.open.request if head.open else None
+        answers = agreed_answers_to(request.digest, approvals) if request else []
+        ledger = Ledger.resumed(head, text, steps, head.audit_head, self.clock, self.clock)
+        return self._drive(ledger, self._loop(ledger).resume(head.open, answers, 0))
+
+    def _loop(self, ledger: Ledger) -> Loop:
+        return Loop(
+            ledger,
+            self.rules,
+            has_approver=self.approver is not None,
+            has_done=self.done is not None,
+        )
+
+    def _drive(self, ledger: Ledger, effects: Any) -> RunState:
+        reply = None
+        while True:
+            try:
+                effect = effects.send(reply)
+            except StopIteration:
+                return ledger.view()
+            reply = self._perform(effect)
+
+    def _perform(self, effect: Any) -> Any:
+        if isinstance(effect, Commit):
+            held = self.store.get(effect.run_id, (None, [], None))
+            if held[2] != effect.revision:
+                raise StateError("claimed by another")
+            self.records.extend(effect.records)
+            revision = 0 if effect.revision is None else effect.revision + 1
+            self.store[effect.run_id] = effect.head, [*held[1], *effect.steps], revision
+            return None
+        functions: dict[type, tuple[Any, str]] = {
+            AskPlanner: (self.planner, "planner_failed"),
+            AskApprover: (self.approver, ""),
+            CheckAnswer: (self.done, "done_failed"),
+        }
+        try:
+            if isinstance(effect, CallTool):
+                return effect.tool.func(**effect.arguments)
+            function, code = functions[type(effect)]
+            return function(*effect)
+        except Exception as error:
+            return Raised(
+                code if not isinstance(effect, CallTool) else "tool_failed",
+                f"raised {type(error).__name__}",
+            )

@@ -1,0 +1,118 @@
+"""The documents say what is so: every example in them runs, and every code is in the table."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import textwrap
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "src" / "scikitplot" / "agent"
+README = ROOT / "README.md"
+GUIDE = ROOT / "docs" / "guide.rst"
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.rst"))]
+
+
+def blocks(document: Path, language: str) -> list[tuple[int, str]]:
+    """Return the code blocks of a document, each with the number of its first line."""
+    text = document.read_text("utf-8")
+    if document.suffix == ".md":
+        found = re.finditer(rf"^```{language}\n(.*?)^```$", text, re.M | re.S)
+    else:
+        found = re.finditer(rf"^\.\. code-block:: {language}\n\n((?:   .*\n|\n)+)", text, re.M)
+    return [(text[: m.start(1)].count("\n") + 1, textwrap.dedent(m[1])) for m in found]
+
+
+def run_python(document: Path) -> None:
+    namespace: dict[str, object] = {"__name__": document.stem}
+    for line, source in blocks(document, "python"):
+        exec(compile("\n" * (line - 1) + source, str(document), "exec"), namespace)
+
+
+def run_shell(script: str) -> list[str]:
+    ran = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True)
+    return ran.stdout.splitlines()
+
+
+@pytest.fixture(autouse=True)
+def _empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document.name)
+def test_every_example_of_a_document_runs(document: Path) -> None:
+    run_python(document)
+    fences = document.read_text("utf-8")
+    marked = fences.count("```python") + fences.count("code-block:: python")
+    assert len(blocks(document, "python")) == marked
+
+
+def test_the_shell_lines_of_the_readme_compute_the_digest_that_a_line_claims() -> None:
+    run_python(README)
+    script = next(text for _, text in blocks(README, "sh") if "sha256sum" in text)
+    computed, claimed = run_shell(script)
+    assert re.fullmatch(r"[0-9a-f]{64}", computed.split()[0])
+    assert claimed == computed.split()[0]
+
+
+def test_the_shell_lines_of_the_guide_find_a_changed_line() -> None:
+    run_python(GUIDE)
+    [(_, script)] = blocks(GUIDE, "sh")
+    assert run_shell(script) == ["sound"] * 3
+    trail = Path("trail.jsonl")
+    trail.write_bytes(trail.read_bytes().replace(b"order salt", b"order malt", 1))
+    changed, *others = run_shell(script)
+    assert changed.startswith("CHANGED")
+    assert others == ["sound"] * 2
+
+
+def test_the_readme_begins_with_an_example_and_two_commands() -> None:
+    found = re.findall(r"^```(\w+)\n(.*?)^```$", README.read_text("utf-8"), re.M | re.S)
+    (first, _), (second, demo), (third, tests) = found[:3]
+    assert (first, second, third) == ("python", "sh", "sh")
+    for command in (demo, tests):
+        assert command.startswith("python3 -m venv .venv && .venv/bin/python -m pip install ")
+        assert command.count("\n") == 1
+    assert demo.endswith("-m scikitplot.agent demo --yes\n")
+    assert tests.endswith("-m pytest\n")
+
+
+def codes_in_the_source() -> set[str]:
+    """Return every code that the runtime gives a step or a run, wherever it stands in a call."""
+    found: set[str] = set()
+    for name in ("gates", "loop", "perform", "agent"):
+        tree = ast.parse((PACKAGE / f"{name}.py").read_text("utf-8"))
+        for node in ast.walk(tree):
+            values: list[ast.expr] = []
+            if isinstance(node, ast.Call):
+                function = node.func
+                called = (
+                    function.attr
+                    if isinstance(function, ast.Attribute)
+                    else (function.id if isinstance(function, ast.Name) else "")
+                )
+                values += [k.value for k in node.keywords if k.arg in ("code", "stop_reason")]
+                place = CODE_ARGUMENTS.get(called)
+                if place is not None:
+                    values += node.args[place : place + 1]
+            elif isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "reason":
+                values.append(node.value)
+            found.update(
+                value.value
+                for value in values
+                if isinstance(value, ast.Constant) and isinstance(value.value, str)
+            )
+    return {code for code in found if re.fullmatch("[a-z_]+", code)}
+
+
+CODE_ARGUMENTS = {"Denial": 1, "Raised": 0, "_fail": 0, "ask": 1, "end_answer": 1}
+
+
+def test_the_guide_has_every_code_and_no_other() -> None:
+    assert (
+        set(re.findall(r"^``(\w+)``  +\S", GUIDE.read_text("utf-8"), re.M)) == codes_in_the_source()
+    )
