@@ -10,13 +10,16 @@ from collections.abc import Callable
 
 from .pattern_dfa import Automaton, LazyMatcher
 from .pattern_parser import PatternError, parse
-from .pattern_re import compile_re, is_linear
+from .pattern_re import compile_re, is_linear, ranges
 from .pattern_tree import Node, size, trim
 
 __all__ = ["MAX_STATES", "Matcher", "PatternError", "compile_pattern"]
 
 MAX_STATES = 1_200
 """Leaves of a pattern when its counts are written out: a count of 1,024 and what is around it."""
+
+# ``re`` takes milliseconds to compile a set such as \\p{L}; the automaton, a fraction of one.
+_FEW_RANGES = 200
 
 
 class Matcher:
@@ -59,10 +62,12 @@ class Matcher:
     def _prepared(self) -> Callable[[str], object]:
         # Not before the first text: most patterns of a large schema meet none. Two threads that
         # are both first make the same thing twice, and one of the two stays.
-        if is_linear(self._root):
-            self._test = compile_re(self._root)
+        root = self._root
+        large = size(root) > MAX_STATES
+        if large or (ranges(root) <= _FEW_RANGES and is_linear(root)):
+            self._test = compile_re(root)
         else:
-            self._test = LazyMatcher(Automaton(self._root))
+            self._test = LazyMatcher(Automaton(root))
         return self._test
 
     def steps(self, text: str) -> int:
