@@ -278,6 +278,8 @@ def _set(points: CodePoints) -> str:
         return "(?s:.)"
     if not points:
         return "(?!)"
+    if points[0] == (points[-1][1], points[-1][1]):
+        return re.escape(chr(points[0][0]))
     # ``re`` takes longest for sets that go to the last code point.
     negated = points[-1][1] == LAST
     pairs = complement(points) if negated else points

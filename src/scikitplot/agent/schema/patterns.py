@@ -36,6 +36,13 @@ class Matcher:
     ----------
     source : str
         The pattern as it was given.
+
+    Examples
+    --------
+    >>> from scikitplot.agent.schema.patterns import compile_pattern
+    >>> matcher = compile_pattern("(a|aa)+$")
+    >>> matcher("a" * 50_000), matcher("a" * 50_000 + "!")
+    (True, False)
     """
 
     __slots__ = ("_root", "_test", "source")
@@ -47,7 +54,9 @@ class Matcher:
         states = size(self._root)
         if states > MAX_STATES and not is_linear(self._root):
             raise PatternError(
-                f"{states} states with its counts written out, {MAX_STATES} are allowed", 0
+                f"{states} states with its counts written out, {MAX_STATES} are allowed; lower the "
+                "counts (maxLength bounds the whole without any), or list the texts in enum",
+                0,
             )
 
     def __call__(self, text: str) -> bool:
@@ -79,15 +88,15 @@ class Matcher:
         Raises
         ------
         ValueError
-            If only ``re`` can search for the pattern, because its counts are above `MAX_STATES`.
+            If only ``re`` can search for the pattern, because it has more than `MAX_STATES` states.
         """
         if size(self._root) > MAX_STATES:
-            raise ValueError("the counts of this pattern are too large to be written out")
+            raise ValueError(f"the automaton of this pattern has more than {MAX_STATES} states")
         return LazyMatcher(Automaton(self._root)).steps(text)
 
 
 def compile_pattern(source: str) -> Matcher:
-    """Return the matcher of a pattern.
+    r"""Return the matcher of a pattern.
 
     Parameters
     ----------
@@ -109,12 +118,12 @@ def compile_pattern(source: str) -> Matcher:
     --------
     >>> from scikitplot.agent.schema.patterns import PatternError, compile_pattern
     >>> matcher = compile_pattern("^[a-z]+-[0-9]{2}$")
-    >>> matcher("abc-12"), matcher("abc-12\\n"), matcher("abc-\\u0661\\u0662")
+    >>> matcher("abc-12"), matcher("abc-12\n"), matcher("abc-\u0661\u0662")
     (True, False, False)
     >>> try:
-    ...     compile_pattern("(a)\\\\1")
+    ...     compile_pattern("^[a-z]{3,2}$")
     ... except PatternError as error:
     ...     print(error)
-    at position 3: a back-reference cannot be matched in linear time
+    at position 6: the counts are out of order
     """
     return Matcher(source)
