@@ -57,8 +57,9 @@ class Matcher:
         self.states = size(self._root)
         if self.states > MAX_STATES and not is_linear(self._root):
             raise PatternError(
-                f"{self.states} states with its counts written out, {MAX_STATES} are allowed; lower the "
-                "counts (maxLength bounds the whole without any), or list the texts in enum",
+                f"{self.states} states with its counts written out, {MAX_STATES} are allowed; "
+                "lower the counts (maxLength bounds the whole without any), or list the texts in "
+                "enum",
                 0,
             )
 
