@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -400,6 +401,35 @@ def test_arguments_that_the_function_cannot_take_are_denied_and_not_dropped() ->
     assert "/txet" in step.error
     assert "'text'" in step.error
     assert calls == []
+
+
+def test_arguments_that_cannot_be_judged_are_denied() -> None:
+    """However little of the stack the caller left, a run ends without an exception."""
+    recursive = {
+        "type": "object",
+        "properties": {"in": {"$ref": "#"}},
+        "required": [],
+        "additionalProperties": False,
+    }
+    tool = Tool("nest", lambda **given: 0, parameters=recursive)
+    arguments: dict[str, Any] = {}
+    for _ in range(60):
+        arguments = {"in": arguments}
+    outcomes = set()
+
+    def deep(frames: int) -> None:
+        if frames:
+            deep(frames - 1)
+        elif tool.problems(arguments):
+            outcomes.add("denied")
+        else:
+            outcomes.add("judged")
+
+    limit = sys.getrecursionlimit()
+    for left in range(60, 400, 20):
+        with contextlib.suppress(RecursionError):  # where not even the call itself fits
+            deep(limit - left)
+    assert outcomes == {"denied", "judged"}
 
 
 # The approver, done, and the clocks

@@ -17,7 +17,6 @@ from scikitplot.agent.schema.pattern_tree import (
     Sequence,
     trim,
 )
-from scikitplot.agent.schema.patterns import compile_pattern
 
 
 class Backtracker:
@@ -143,9 +142,7 @@ def test_what_goes_to_re_is_linear_for_a_matcher_that_tries_all_ways(
     if is_linear(root):
         text = first + word * (1200 // len(word)) + tail
         matcher = Backtracker(root)
-        options = len(root.options) if isinstance(root, Choice) else 1
-        once = options * MAX_WORK_ONCE
-        most = once + (len(text) + 1) * options * (matcher.leaves + MAX_WORK)
+        most = MAX_WORK_ONCE + (len(text) + 1) * MAX_WORK
         assert matcher.attempts(text, most) <= most
 
 
@@ -162,6 +159,8 @@ def test_what_goes_to_re_is_linear_for_a_matcher_that_tries_all_ways(
         r"\d{4}-\d{2}-\d{2}",
         "[a-z]+@",
         "foo|^bar",
+        "^a+$|^b+$",
+        "^(?:" + "|".join(f"word{number}" for number in range(900)) + ")$",
     ],
 )
 def test_usual_patterns_go_to_re(source: str) -> None:
@@ -182,7 +181,10 @@ def test_usual_patterns_go_to_re(source: str) -> None:
         "^x*(?:y{0,50}){0,3}$",
         "ca{0,101}b",
         r"\Ba",
-        r"^(?:\p{L}|\p{N})$",
+        "^" + r"\p{L}" * 20,
+        "|".join(["^a{0,99}$"] * 200),
+        "|".join(["^a*a{0,60}d"] * 2),
+        "^(?:" + "|".join(f"{chr(point)}a" for point in range(0x4E00, 0x4E40)) + ")?b*$",
         "^[ab]{0,200}[bc]{0,200}b*$",
         "^(?:a?){0,60}c*$",
         "^(?:ab|ac){0,60}d*$",
@@ -197,9 +199,7 @@ def test_usual_patterns_go_to_re(source: str) -> None:
     ],
 )
 def test_what_is_not_proved_linear_does_not_go_to_re(source: str) -> None:
-    root = trim(parse(source))
-    assert not is_linear(root)
-    assert compile_pattern(source)("a!b,c") in (True, False)
+    assert not is_linear(trim(parse(source)))
 
 
 def test_a_set_is_written_for_re_as_it_is() -> None:

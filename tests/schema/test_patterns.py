@@ -302,14 +302,23 @@ def test_a_hostile_pattern_is_answered_for_a_long_text(source: str) -> None:
     assert compile_pattern(source)("a" * 100_000 + "!") in (True, False)
 
 
-def test_what_a_matcher_remembers_is_bounded() -> None:
-    matcher = LazyMatcher(Automaton(parse("[ab]*a[ab]{18}c")))
+@pytest.mark.parametrize("most", [50, pattern_dfa.MAX_CACHE])
+def test_what_a_matcher_remembers_is_bounded(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pattern_dfa, "MAX_CACHE", most)
+    matcher = automaton("[^c]*a[^c]{18}c")
     choose = random.Random(1)
-    assert not matcher("".join(choose.choice("ab") for _ in range(50_000)))
-    states = matcher._states.values()
-    assert (
-        sum(1 + len(state) + len(state.by_class) for state in states) <= pattern_dfa.MAX_CACHE + 3
-    )
+    for _ in range(200):
+        assert not matcher("".join(choose.choice("abdefgh") for _ in range(200)))
+    seen = {id(matcher._start): matcher._start}
+    found = [matcher._start]
+    while found:
+        state = found.pop()
+        for following in (*state.values(), *state.by_class.values()):
+            if id(following) not in seen:
+                seen[id(following)] = following
+                found.append(following)
+    remembered = sum(1 + len(state) + len(state.by_class) for state in seen.values())
+    assert remembered <= most + 3
 
 
 @settings(max_examples=200, deadline=None)
@@ -342,9 +351,12 @@ def test_a_matcher_is_copied_and_pickled_as_its_source() -> None:
         assert not other("b")
 
 
-def test_counts_that_only_re_can_take_have_no_steps() -> None:
-    matcher = compile_pattern("^[a-z]{1,50000}$")
-    assert matcher("a" * 50_000)
-    assert not matcher("a" * 50_001)
-    with pytest.raises(ValueError, match="counts"):
+@pytest.mark.parametrize(
+    "source", ["^[a-z]{1,5000}$", r"^\p{Ll}{1,5000}$", f"^(?:a|{'bc|' * 900}d)$"]
+)
+def test_what_only_re_can_take_has_no_steps(source: str) -> None:
+    matcher = compile_pattern(source)
+    assert matcher("a")
+    assert not matcher("a" * 5001)
+    with pytest.raises(ValueError, match="states"):
         matcher.steps("a")

@@ -252,6 +252,16 @@ def test_a_message_never_holds_what_the_value_holds(asked: Any, data: st.DataObj
             assert told not in problem.message
 
 
+def test_a_format_is_an_annotation_unless_it_is_asserted() -> None:
+    asked = {"properties": {"day": {"format": "date"}}}
+    value = {"day": "2023-02-29"}
+    assert schema.validate(asked, value) == []
+    (problem,) = schema.validate(schema.compile(asked, assert_formats=True), value)
+    assert str(problem) == '/day: must have the format "date"'
+    with pytest.raises(schema.SchemaError, match="cannot be asserted; the formats that can are"):
+        schema.compile({"format": "int32"}, assert_formats=True)
+
+
 def test_a_disagreement_of_the_two_ways_denies(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled = schema.compile({"type": "string"})
     monkeypatch.setattr("scikitplot.agent.schema.compiled.explain", lambda node, value: [])

@@ -23,6 +23,7 @@ __all__ = [
     "MAX_VALUES",
     "MAX_WEIGHT",
     "NAMES_UNIT",
+    "STATES_UNIT",
     "TEXT_UNIT",
     "TooMuch",
     "guarded",
@@ -69,6 +70,9 @@ TEXT_UNIT = 32
 
 KEY_UNIT = 8
 """Characters of the canonical text of a value that count as a step, where it is compared whole."""
+
+STATES_UNIT = 4
+"""States of a pattern that count as one more look at a text."""
 
 NAMES_UNIT = 16
 """Names of a `required` list that count as a step."""

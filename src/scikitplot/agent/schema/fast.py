@@ -122,7 +122,7 @@ class _Builder:
         if list in tests:
             tests[list] += self.arrays(rules)
         if dict in tests:
-            tests[dict] += self.objects(rules)
+            tests[dict] += self.objects(rules, node.size if self.counted else 0)
         return tests
 
     def choices(self, choices: Choices, tests: Parts) -> None:
@@ -170,7 +170,7 @@ class _Builder:
             tests.append(self.unique)
         return [test for test in tests if test]
 
-    def objects(self, rules: dict[str, Any]) -> list[Test]:
+    def objects(self, rules: dict[str, Any], looks: int) -> list[Test]:
         tests = [containers.size(rules.get("minProperties", 0), rules.get("maxProperties"))]
         declared = {name: self.made[node] for name, node in rules.get("properties", {}).items()}
         others, whole = self.table_for(rules.get("additionalProperties"))
@@ -183,8 +183,7 @@ class _Builder:
             (matches, self.made[node]) for _, matches, node in rules.get("patternProperties", ())
         ]
         if patterns:
-            test = containers.members_by_pattern(declared, patterns, others, self.counted)
-            tests.append(test)
+            tests.append(containers.members_by_pattern(declared, patterns, others, looks))
         elif declared or not (whole and others == ANY):
             tests.append(containers.members(declared, others))
         return [test for test in tests if test]

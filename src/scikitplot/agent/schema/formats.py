@@ -3,6 +3,12 @@
 Imports `hostnames` and `pattern_parser`. Every function takes time linear in the text: each
 expression of ``re`` here has one way to match, or meets a text of bounded length. Digits and
 letters are those of ASCII.
+
+Examples
+--------
+>>> from scikitplot.agent.schema.formats import FORMATS
+>>> FORMATS["date"]("2024-02-29"), FORMATS["date"]("2023-02-29")
+(True, False)
 """
 
 from __future__ import annotations
@@ -172,11 +178,4 @@ FORMATS: dict[str, Callable[[str], bool]] = {
     "json-pointer": is_json_pointer,
     "regex": is_regex,
 }
-"""What each format asks of a text.
-
-Examples
---------
->>> from scikitplot.agent.schema.formats import FORMATS
->>> FORMATS["date"]("2024-02-29"), FORMATS["date"]("2023-02-29")
-(True, False)
-"""
+"""What each format asks of a text."""

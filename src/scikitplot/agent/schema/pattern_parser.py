@@ -30,8 +30,8 @@ __all__ = [
     "parse",
 ]
 
-MAX_NESTING = 32
-"""Groups inside each other."""
+MAX_NESTING = 20
+"""Groups inside each other; the recursion here and in what reads the tree is as deep."""
 
 MAX_COUNT = 1_000_000
 """Number in a quantifier."""
@@ -118,7 +118,11 @@ class _Parser(Reader):
                 return Assertion(kind)
         for text in _LOOK_AROUND:
             if self.take(text):
-                self.refuse(f"look-around '{text}' cannot be matched in linear time", start)
+                self.refuse(
+                    f"look-around '{text}' cannot be matched in linear time; make the condition a "
+                    "pattern of its own, in allOf or not",
+                    start,
+                )
                 self.group_body(start)
                 return EMPTY
         char = self.peek()
@@ -235,7 +239,11 @@ class _Parser(Reader):
             self.references.append((start, self.group_name(start)))
         else:
             return False
-        self.refuse("a back-reference cannot be matched in linear time", start)
+        self.refuse(
+            "a back-reference cannot be matched in linear time; write the cases out, or check the "
+            "text in the tool",
+            start,
+        )
         return True
 
     def char_class(self, start: int) -> CodePoints:

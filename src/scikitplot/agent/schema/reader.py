@@ -9,7 +9,6 @@ Draft-07 is read into the keywords of 2020-12.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from itertools import chain
 from typing import Any
 
@@ -22,20 +21,20 @@ from .bounds import (
     MAX_SUBSCHEMAS,
     MAX_VALUES,
     NAMES_UNIT,
+    STATES_UNIT,
     TEXT_UNIT,
 )
 from .equality import key
+from .formats import FORMATS
 from .keywords import ANNOTATIONS, DRAFTS, PLAIN, Draft, Refusal, draft_of, why_unknown
 from .nodes import Choices, Node
-from .patterns import PatternError, compile_pattern
+from .patterns import Matcher, PatternError, compile_pattern
 from .references import follow
 
 __all__ = ["read"]
 
 _HERE = frozenset({"allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas"})
 """Keywords whose schemas apply to the value itself, and not to a part of it."""
-
-FORMATS: dict[str, Callable[[str], bool]] = {}
 
 _TOO_LONG = 2**MAX_INT_BITS
 
@@ -74,7 +73,7 @@ class _Reader:
         self.values = 0
         self.references: list[tuple[Node, str]] = []
         self.targets: dict[str, Node] = {}
-        self.patterns: dict[str, Callable[[str], bool]] = {}
+        self.patterns: dict[str, Matcher] = {}
 
     def read_all(self) -> list[Node]:
         self.node(None, (), self.schema)
@@ -174,7 +173,7 @@ class _Reader:
             node.rules[keyword] = [
                 (source, self.pattern(source), below) for source, below in nodes.items()
             ]
-            node.size += len(nodes)
+            node.size += sum(_looks(matches) for _, matches, _ in node.rules[keyword])
         elif keyword not in ("$defs", "definitions", "patternProperties"):
             node.rules[rule] = nodes
 
@@ -186,6 +185,7 @@ class _Reader:
             node.deep += 1
         elif keyword == "pattern":
             rule = (rule, self.pattern(rule))
+            node.size += _looks(rule[1])
         elif keyword == "format":
             if not self.assert_formats:
                 return
@@ -211,7 +211,7 @@ class _Reader:
         node.deep += choices.has_list or choices.has_object
         return choices
 
-    def pattern(self, source: str) -> Callable[[str], bool]:
+    def pattern(self, source: str) -> Matcher:
         if source not in self.patterns:
             if len(self.patterns) == MAX_PATTERNS:
                 raise Refusal(f"more than {MAX_PATTERNS} different patterns in the whole schema")
@@ -296,6 +296,10 @@ class _Reader:
             node.alias = target
         node.rules = {"$ref": target, **node.rules}
         node.here += (target,)
+
+
+def _looks(matches: Matcher) -> int:
+    return 1 + matches.states // STATES_UNIT
 
 
 def _choices(values: list[Any]) -> Choices:
