@@ -79,9 +79,10 @@ def test_another_process_stops_a_run_through_the_store(kept: Any, where: str) ->
     other = Agent([], script(), **kept[1])
 
     def planner(state: RunState, tools: Any) -> Decision:
-        if where == "planner" and len(state.steps) == 1:
+        if where == "planner" and len(state.steps) == 2:
             other.stop(state.run_id, "enough")
             other.stop(state.run_id, "a second request changes nothing")
+            return Decision.act("nothing")
         return SAVE
 
     def save(text: str) -> str:
@@ -94,7 +95,8 @@ def test_another_process_stops_a_run_through_the_store(kept: Any, where: str) ->
     agent = Agent([tool], planner, policy=FREE, **kept[0])
     state = agent.run("goal", run_id=RUN_ID)
     assert stopped(state, "enough")
-    assert [step.outcome.value for step in state.steps] == ["executed", "executed"]
+    assert [step.outcome.value for step in state.steps][:2] == ["executed", "executed"]
+    assert len(state.steps) == (3 if where == "planner" else 2)
     assert len(calls) == 2
     assert other.resume(RUN_ID) == state
     assert verify_audit(kept[1]["audit"].read(), heads={RUN_ID: state.audit_head}) == []
@@ -102,10 +104,28 @@ def test_another_process_stops_a_run_through_the_store(kept: Any, where: str) ->
     assert events.count("tool_finished") == events.count("tool_started") == 2
 
 
+def test_a_call_that_has_not_started_does_not_start(kept: Any) -> None:
+    """Asked while the planner thinks, the run stops before the call that the planner proposes."""
+    calls: list[str] = []
+    other = Agent([], script(), **kept[1])
+
+    def planner(state: RunState, tools: Any) -> Decision:
+        other.stop(state.run_id)
+        return SAVE
+
+    agent = Agent([writer(calls)], planner, policy=FREE, **kept[0])
+    state = agent.run("goal", run_id=RUN_ID)
+    assert stopped(state, None)
+    assert calls == []
+    assert [step.outcome.value for step in state.steps] == ["interrupted"]
+    assert verify_audit(kept[1]["audit"].read(), heads={RUN_ID: state.audit_head}) == []
+
+
 def test_a_signal_handler_may_stop_the_run_that_it_interrupts() -> None:
     def planner(state: RunState, tools: Any) -> Decision:
         if len(state.steps) == 1:
             signal.raise_signal(signal.SIGTERM)
+            return Decision.act("nothing")
         return SAVE
 
     agent = Agent([writer([])], planner, policy=FREE, store=MemoryStore())

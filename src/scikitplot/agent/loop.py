@@ -30,15 +30,7 @@ from typing import Any, TypeAlias
 from .approval import Approval, ApprovalRequest
 from .calls import Call
 from .decision import Decision
-from .effects import (
-    AskApprover,
-    AskPlanner,
-    CallTool,
-    CheckAnswer,
-    Effect,
-    Raised,
-    StopRequest,
-)
+from .effects import AskApprover, AskPlanner, CallTool, CheckAnswer, Effect, Raised, StopRequest
 from .gates import Ask, Denial, Proposal, Rules, judge
 from .ledger import Ledger, WorkingStep
 from .state import RunStatus, Step, StepOutcome
@@ -46,15 +38,7 @@ from .state.head import OpenStep
 from .state.step import decision_text
 from .stops import stop_for
 from .tools import Tool
-from .values import (
-    JSON,
-    InvalidValue,
-    ValueTooLarge,
-    admit,
-    clean_text,
-    encode,
-    type_name,
-)
+from .values import JSON, InvalidValue, ValueTooLarge, admit, clean_text, encode, type_name
 
 __all__ = ["MAX_ATTEMPTS", "Loop"]
 
@@ -300,6 +284,11 @@ class Loop:
         action = proposal.digest()
         ledger.start_call(step, tool, action)
         yield from self._commit()
+        if ledger.stop is not None:
+            told = "the run was stopped before the call started"
+            ledger.end_call(step, StepOutcome.INTERRUPTED, code="interrupted", error=told)
+            yield from self._commit()
+            return
         call = Call(ledger.run_id, proposal.step, step.attempt, action, None)
         reply = yield CallTool(tool, arguments, call)
         most = self._rules.limits.max_result_bytes
