@@ -19,7 +19,7 @@ from .decision import Decision, Usage
 from .errors import AgentError, AuditError, SchemaError, StateError, ToolError
 from .policy import Limits, Policy
 from .state import InFlight, RunState, RunStatus, RunUsage, Step, StepOutcome, Steps
-from .stores import MemoryStore, SavedRun, SqliteStore, StateStore
+from .stores import MemoryStore, SavedRun, SqliteStore, SqlStore, StateStore
 from .tools import Tool, ToolEffect, Toolset
 
 __all__ = [
@@ -46,6 +46,7 @@ __all__ = [
     "RunUsage",
     "SavedRun",
     "SchemaError",
+    "SqlStore",
     "SqliteStore",
     "StateError",
     "StateStore",

@@ -6,6 +6,7 @@ import os
 import sqlite3
 import threading
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -166,11 +167,11 @@ class SqliteStore(Tables):
             return None
         return StateError(f"database {self.path}: {error}")
 
-    def __enter__(self) -> SqliteStore:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self.path == ":memory:":
+            raise TypeError("a SqliteStore of ':memory:' cannot be pickled; give it a path")
+        options: dict[str, Any] = {"synchronous": self.synchronous, "timeout": self.timeout}
+        return partial(type(self), self.path, **options), ()
 
     def __repr__(self) -> str:
         return f"SqliteStore({self.path!r}, synchronous={self.synchronous!r})"
