@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import tempfile
 from pathlib import Path
+from typing import Any
 
 
 def find_binaries() -> Path | None:
@@ -70,14 +71,16 @@ class Server:
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def _call(self, program: str, *arguments: str) -> None:
-        command = [str(self.binaries / program), *arguments]
+        as_user: dict[str, Any] = {}
+        if os.getuid() == 0:
+            as_user = {"user": self.user, "group": self.user, "extra_groups": []}
         subprocess.run(
-            command,
+            [str(self.binaries / program), *arguments],
             check=True,
             timeout=120,
             cwd="/",
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            **({"user": self.user, "group": self.user, "extra_groups": []} if os.getuid() == 0 else {}),
+            **as_user,
         )

@@ -13,7 +13,6 @@ the ``format`` paramstyle, as psycopg has it, and nothing else. Rules that hold 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from typing import Any
 
 from ..errors import StateError
@@ -37,10 +36,13 @@ create table agent_record (run bigint not null, seq bigint not null, body text n
   primary key (run, seq));
 comment on table agent_run is '{_OWNER} {VERSION}'
 """
+# Reads the catalog itself: what `to_regclass` knows may be older than a lock that was waited for.
 _LOOK = """
-select to_regclass('agent_run')::text, obj_description(to_regclass('agent_run'), 'pg_class'),
-  current_setting('server_encoding'), current_setting('client_encoding'),
-  current_setting('transaction_isolation')
+select relname as name, obj_description(oid, 'pg_class') as comment,
+  'UTF8' = all (array[current_setting('server_encoding'), current_setting('client_encoding')])
+    as is_utf8,
+  current_setting('transaction_isolation') as level
+from (select 1) as always left join pg_class on relname = 'agent_run' and pg_table_is_visible(oid)
 """
 _READ_COMMITTED = "set transaction isolation level read committed"
 
@@ -116,9 +118,11 @@ class SqlStore(Tables):
             if getattr(connection, "autocommit", False):
                 connection.autocommit = False
             self._prepare(connection)
-        except BaseException:
-            with suppress(Exception):
-                connection.close()
+        except BaseException as error:
+            told = self._explain(error, connection) if isinstance(error, Exception) else None
+            self._discard(connection)
+            if told is not None:
+                raise told from error
             raise
         return connection
 
@@ -140,11 +144,9 @@ class SqlStore(Tables):
         row = cursor.fetchone()
         if isinstance(row, Mapping):
             raise TypeError("connect must return a connection whose rows are sequences")
-        table, comment, server, client, level = row
-        if server != "UTF8" or client != "UTF8":
-            raise StateError(
-                f"database: its encoding is {server}, the connection's {client}; both must be UTF8"
-            )
+        table, comment, is_utf8, level = row
+        if not is_utf8:
+            raise StateError("database: its encoding and the connection's must both be UTF8")
         self._sets_level = self._sets_level or level != "read committed"
         if table is None:
             return False
@@ -165,13 +167,13 @@ class SqlStore(Tables):
             return None
         if self._sets_level:
             cursor.execute(_READ_COMMITTED)  # what was locked is then read as it is by now
-        cursor.execute("select pg_current_xact_id()::text")
+        cursor.execute("select pg_current_xact_id()::text as name")
         name: str = cursor.fetchone()[0]
         return name
 
     def _has_landed(self, transaction: str) -> bool:
         with self._transaction() as cursor:
-            cursor.execute("select pg_xact_status(cast(%s as xid8))", (transaction,))
+            cursor.execute("select pg_xact_status(cast(%s as xid8)) as status", (transaction,))
             return bool(cursor.fetchone()[0] == "committed")
 
     def _explain(self, error: Exception, connection: Any) -> StateError | None:

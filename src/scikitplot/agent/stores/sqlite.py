@@ -152,9 +152,10 @@ class SqliteStore(Tables):
             connection.execute("commit")
 
     def _version(self, connection: sqlite3.Connection) -> int:
-        (version,) = connection.execute("pragma user_version").fetchone()
-        (application,) = connection.execute("pragma application_id").fetchone()
+        # The tables first: another process that makes them meanwhile marks them in the same moment.
         (tables,) = connection.execute("select count(*) from sqlite_master").fetchone()
+        (application,) = connection.execute("pragma application_id").fetchone()
+        (version,) = connection.execute("pragma user_version").fetchone()
         if tables and application != _APPLICATION:
             raise StateError(f"database {self.path}: it is one of another program")
         return int(version)
