@@ -14,7 +14,10 @@ _schemas = itertools.count(1)
 
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[Server]:
-    pytest.importorskip("psycopg", reason="psycopg is not installed")
+    try:
+        import psycopg  # noqa: F401
+    except ImportError:
+        pytest.skip("psycopg is not installed")
     binaries = find_binaries()
     if binaries is None:
         pytest.skip("PostgreSQL's server is not installed")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import pwd
 import shutil
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,8 @@ from typing import Any
 
 def find_binaries() -> Path | None:
     """Return the folder with `initdb` and `pg_ctl`; Debian keeps it out of the path."""
+    if sys.platform == "win32":
+        return None
     found = sorted(
         Path("/usr/lib/postgresql").glob("*/bin"),
         key=lambda folder: [int(part) for part in folder.parent.name.split(".") if part.isdigit()],
@@ -32,6 +34,8 @@ class Server:
 
     def __init__(self, binaries: Path) -> None:
         self.binaries = binaries
+        import pwd  # not on Windows
+
         # In a folder of its own, because the path of a socket has at most 107 characters.
         self.folder = Path(tempfile.mkdtemp(prefix="pg-", dir="/tmp"))
         self.user = "postgres" if os.getuid() == 0 else pwd.getpwuid(os.getuid()).pw_name

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+import textwrap
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +15,9 @@ from support import FREE, WRITES, approve, script, writer
 
 from scikitplot.agent import (
     Agent,
+    Approval,
     Decision,
+    Policy,
     RunState,
     SqlStore,
     StateError,
@@ -24,6 +29,8 @@ from .test_stores import OTHER, RUN, head, in_threads, records_of
 
 pytestmark = pytest.mark.usefixtures("postgres")
 
+GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guide.rst"
+ADDRESS = "host=db.example.org dbname=agents"
 SAVES = [Decision.act("save", {"text": text}) for text in "abc"]
 
 
@@ -487,3 +494,31 @@ def test_no_connection_is_held_more_than_were_in_use_at_once(postgres: Any) -> N
         agent.run("goal", run_id=RUN)
         agent.run("goal", run_id=OTHER)
         assert len(opened) == 1
+
+
+def test_the_example_of_the_guide_runs(postgres: Any) -> None:
+    """It needs a server, so it is no block of the page's program; here it runs behind that."""
+    text = GUIDE.read_text("utf-8")
+    [example] = re.findall(r"::\n\n((?:   .*\n|\n)*?   import psycopg\n(?:   .*\n|\n)+)", text)
+    source = textwrap.dedent(example)
+    assert source.count(ADDRESS) == 1
+    orders: list[tuple[str, int]] = []
+    item = {"item": {"type": "string"}, "count": {"type": "integer"}}
+    given = {
+        "Agent": Agent,
+        "Approval": Approval,
+        "order": Tool(
+            "order",
+            lambda item, count: orders.append((item, count)),
+            parameters={"type": "object", "properties": item, "required": ["item", "count"]},
+            effect="external",
+        ),
+        "order_salt": lambda state, tools: (
+            Decision.finish("ordered")
+            if state.steps
+            else Decision.act("order", {"item": "salt", "count": 2})
+        ),
+        "buying": Policy(allow_effects={"external"}),
+    }
+    exec(source.replace(ADDRESS, postgres.address.replace("'", "\\'")), given)
+    assert orders == [("salt", 2)]
