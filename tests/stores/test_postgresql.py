@@ -58,6 +58,7 @@ class Plan:
         self.connect, self.how = connect, how
         self.commits = self.broke = 0
         self.breaks_at: int | None = None
+        self.value: object = None
 
     def __call__(self) -> Fragile:
         return Fragile(self.connect(), self)
@@ -202,13 +203,16 @@ def test_a_commit_that_is_still_being_made_when_its_connection_is_lost_is_made_o
         assert store.load(RUN) == (head(1), ["a", "a"])
 
 
-def wait_for_a_lock(connection: Any) -> None:
-    """Return when some connection waits for another."""
-    deadline = time.monotonic() + 60
+def is_waiting(connection: Any) -> bool:
+    """Return whether some connection waits for another."""
     query = "select count(*) from pg_stat_activity where wait_event_type = 'Lock'"
-    while connection.execute(query).fetchone() == (0,):
-        assert time.monotonic() < deadline
-        connection.rollback()
+    (count,) = connection.execute(query).fetchone()
+    connection.rollback()
+    return bool(count)
+
+
+def wait_for_a_lock(connection: Any) -> None:
+    while not is_waiting(connection):
         time.sleep(0.01)
 
 
@@ -319,31 +323,64 @@ def test_a_run_that_another_process_adds_at_the_same_moment_is_refused_and_nothi
         assert list(store.read()) == []
 
 
+class Between(Fragile):
+    """A connection whose cursors call a function after the first row that holds a value."""
+
+    def cursor(self) -> Any:
+        real, plan = self._real.cursor(), self._plan
+
+        class Cursor:
+            def __getattr__(self, name: str) -> Any:
+                return getattr(real, name)
+
+            def fetchone(self) -> Any:
+                row = real.fetchone()
+                if row is not None and plan.value in row:
+                    plan.value = object()
+                    plan.how(real)
+                return row
+
+        return Cursor()
+
+
 def test_the_head_and_the_steps_that_are_loaded_are_of_one_moment(postgres: Any) -> None:
-    class Between:
-        """A cursor that lets another commit pass after its first row."""
+    def how(real: Any) -> None:
+        other.commit(RUN, head(1), ["b"], expected=0)
 
-        def __init__(self, real: Any) -> None:
-            self.real = real
-
-        def __getattr__(self, name: str) -> Any:
-            return getattr(self.real, name)
-
-        def fetchone(self) -> Any:
-            row = self.real.fetchone()
-            if row is not None and head(0) in row:
-                other.commit(RUN, head(1), ["b"], expected=0)
-            return row
-
-    class Connection(Fragile):
-        def cursor(self) -> Between:
-            return Between(self._real.cursor())
-
-    plan = Plan(postgres, lambda real: None)
-    with SqlStore(postgres) as other, SqlStore(lambda: Connection(postgres(), plan)) as store:
+    plan = Plan(postgres, how)
+    plan.value = head(0)
+    with SqlStore(postgres) as other, SqlStore(lambda: Between(postgres(), plan)) as store:
         other.commit(RUN, head(0), ["a"], expected=None)
         assert store.load(RUN) == (head(0), ["a"])
         assert store.load(RUN) == (head(1), ["a", "b"])
+
+
+def test_the_revision_that_is_expected_is_still_there_when_it_is_replaced(postgres: Any) -> None:
+    """Two that claim a run write no step and no record that could collide."""
+    ended: list[str] = []
+
+    def claim(store: SqlStore) -> None:
+        try:
+            store.commit(RUN, head(1), [], expected=0)
+            ended.append("claimed")
+        except StateError as error:
+            ended.append(str(error))
+
+    def how(real: Any) -> None:
+        thread.start()
+        with postgres() as watch:
+            while not ended and not is_waiting(watch):
+                time.sleep(0.01)
+
+    plan = Plan(postgres, how)
+    with SqlStore(postgres) as other, SqlStore(lambda: Between(postgres(), plan)) as store:
+        thread = threading.Thread(target=claim, args=(other,))
+        other.commit(RUN, head(0), [], expected=None)
+        plan.value = 0  # the revision that is read to be compared
+        claim(store)
+        thread.join()
+        assert ended[0] == "claimed"
+        assert "the store holds revision 1, not 0" in ended[1]
 
 
 def test_many_that_make_the_tables_at_once_all_succeed(postgres: Any) -> None:

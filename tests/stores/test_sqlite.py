@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import multiprocessing
 import sqlite3
 from pathlib import Path
@@ -81,6 +82,38 @@ def test_threads_that_open_a_new_database_at_once_all_succeed(tmp_path: Path) ->
     in_threads(opens, range(8))
     with SqliteStore(tmp_path / "runs.db") as store:
         assert len(store.runs()) == 8
+
+
+def test_a_database_that_another_process_makes_at_any_moment_of_opening_it_is_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moment = 0
+    reached = True
+    while reached:
+        moment += 1
+        reached = False
+        path = tmp_path / f"{moment}.db"
+
+        class Watched(sqlite3.Connection):
+            number = 0
+
+            def execute(
+                self, *given: Any, moment: int = moment, path: Path = path
+            ) -> sqlite3.Cursor:
+                nonlocal reached
+                self.number += 1
+                if self.number == moment and not self.in_transaction:
+                    reached = True
+                    monkeypatch.undo()
+                    SqliteStore(path).close()
+                return super().execute(*given)
+
+        connect = functools.partial(sqlite3.connect, factory=Watched)
+        monkeypatch.setattr(sqlite3, "connect", connect)
+        with SqliteStore(path) as store:
+            monkeypatch.undo()
+            store.commit(RUN, head(0), ["a"], expected=None)
+    assert moment > 4
 
 
 def _save(store: SqliteStore, number: int) -> None:

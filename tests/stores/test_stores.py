@@ -6,6 +6,7 @@ import json
 import math
 import os
 import pickle
+import signal
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -486,6 +487,7 @@ def test_a_store_works_in_a_forked_process_and_goes_on_in_its_parent(shared_stor
     paused = agent().run("goal")
     child = os.fork()
     if child == 0:
+        signal.alarm(60)  # so that it ends, whatever happens
         try:
             agent().run("goal", run_id=OTHER)
             done = agent().resume(paused.run_id, approvals=approve(paused))
