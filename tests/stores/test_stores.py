@@ -183,6 +183,11 @@ def test_deleting_a_run_deletes_its_records_too(table_store: Any) -> None:
     assert store.heads() == {kept.run_id: kept.audit_head}
     assert {record.run_id for record in store.read()} == {kept.run_id}
     assert verify_audit(store.read(), heads=store.heads()) == []
+    store.delete(kept.run_id)
+    for table in ("agent_run", "agent_step", "agent_record"):
+        with store._transaction() as cursor:
+            cursor.execute(f"select count(*) from {table}")
+            assert cursor.fetchone()[0] == 0
 
 
 BAD_IDS = [

@@ -44,6 +44,7 @@ select relname as name, obj_description(oid, 'pg_class') as comment,
   current_setting('transaction_isolation') as level
 from (select 1) as always left join pg_class on relname = 'agent_run' and pg_table_is_visible(oid)
 """
+_UNIQUE_VIOLATION = "23505"
 _READ_COMMITTED = "set transaction isolation level read committed"
 
 
@@ -180,10 +181,10 @@ class SqlStore(Tables):
         if not _is_a(error, connection, "Error") and not isinstance(error, OSError):
             return None
         code = getattr(error, "sqlstate", None) or getattr(error, "pgcode", None)
-        reason = type(error).__name__ + (f", SQLSTATE {code}" if isinstance(code, str) else "")
+        reason = type(error).__name__ + (f", SQLSTATE {code}" if code else "")
         if connection is None:
             return StateError(f"database: no connection can be opened ({reason})")
-        if _is_a(error, connection, "IntegrityError"):
+        if code == _UNIQUE_VIOLATION or (not code and _is_a(error, connection, "IntegrityError")):
             return StateError(
                 f"database: another process went on with it, and wrote the same first ({reason})"
             )
