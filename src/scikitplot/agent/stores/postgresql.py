@@ -178,18 +178,19 @@ class SqlStore(Tables):
             return bool(cursor.fetchone()[0] == "committed")
 
     def _explain(self, error: Exception, connection: Any) -> StateError | None:
-        if not _is_a(error, connection, "Error") and not isinstance(error, OSError):
+        if not _is_a(error, "Error") and not isinstance(error, OSError):
             return None
         code = getattr(error, "sqlstate", None) or getattr(error, "pgcode", None)
         reason = type(error).__name__ + (f", SQLSTATE {code}" if code else "")
         if connection is None:
             return StateError(f"database: no connection can be opened ({reason})")
-        if code == _UNIQUE_VIOLATION or (not code and _is_a(error, connection, "IntegrityError")):
+        if code == _UNIQUE_VIOLATION or (not code and _is_a(error, "IntegrityError")):
             return StateError(
                 f"database: another process went on with it, and wrote the same first ({reason})"
             )
         try:
             connection.rollback()
+            connection.cursor().execute("select 1")
         except Exception:
             return LostConnection(f"database: the connection was lost ({reason}); resume the run")
         return StateError(f"database: it refused a statement ({reason})")
@@ -204,9 +205,10 @@ class SqlStore(Tables):
         return f"SqlStore(dialect={self.dialect!r})"
 
 
-def _is_a(error: Exception, connection: Any, name: str) -> bool:
-    """Return whether an exception is PEP 249's of this name, of whatever driver."""
-    known = getattr(connection, name, None)  # an optional extension of PEP 249
-    if isinstance(known, type):
-        return isinstance(error, known)
+def _is_a(error: Exception, name: str) -> bool:
+    """Return whether an exception is PEP 249's of this name, of whatever driver.
+
+    PEP 249 fixes the names. That a connection has the classes as attributes is an extension of it,
+    which one driver lacks and another warns of.
+    """
     return name in (kind.__name__ for kind in type(error).__mro__)
