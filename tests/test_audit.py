@@ -8,6 +8,7 @@ import itertools
 import json
 import multiprocessing
 import os
+import pickle
 import random
 import threading
 from pathlib import Path
@@ -27,6 +28,7 @@ from scikitplot.agent import (
     JsonlAuditSink,
     MemoryAuditSink,
     MemoryStore,
+    SqliteStore,
     StateError,
     read_audit,
     verify_audit,
@@ -552,3 +554,9 @@ def test_a_key_is_bytes_and_long_enough(tmp_path: Path, key: Any, error: type[Ex
         with pytest.raises(error, match="key") as caught:
             make()
         assert str(key) not in str(caught.value)
+
+
+def test_a_pickle_never_carries_a_key(tmp_path: Path) -> None:
+    for sink in (JsonlAuditSink(tmp_path / "t", key=KEY), SqliteStore(tmp_path / "d", key=KEY)):
+        with pytest.raises(TypeError, match="key cannot be pickled"):
+            pickle.dumps(sink)

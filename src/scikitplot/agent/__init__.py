@@ -20,7 +20,7 @@ from .errors import AgentError, AuditError, SchemaError, StateError, ToolError
 from .policy import Limits, Policy
 from .recovery import Recovered, recover
 from .state import InFlight, RunState, RunStatus, RunUsage, Step, StepOutcome, Steps
-from .stores import MemoryStore, SavedRun, SqliteStore, StateStore
+from .stores import MemoryStore, SavedRun, SqliteStore, SqlStore, StateStore
 from .tools import Tool, ToolEffect, Toolset
 
 __all__ = [
@@ -48,6 +48,7 @@ __all__ = [
     "RunUsage",
     "SavedRun",
     "SchemaError",
+    "SqlStore",
     "SqliteStore",
     "StateError",
     "StateStore",

@@ -9,7 +9,7 @@ from ..errors import StateError
 from ..values import type_name
 from .record import AuditHead, AuditRecord
 
-__all__ = ["AuditSink", "check_head", "check_key"]
+__all__ = ["AuditSink", "check_head", "check_key", "refuse_to_pickle"]
 
 
 class AuditSink(Protocol):
@@ -52,6 +52,15 @@ def check_key(key: object) -> bytes | None:
     if len(key) < 16:
         raise ValueError("key must have at least 16 bytes; secrets.token_bytes(32) makes one")
     return key
+
+
+def refuse_to_pickle(sink: object, key: bytes | None) -> None:
+    """Raise `TypeError` where a pickle would carry a key."""
+    if key is not None:
+        raise TypeError(
+            f"a {type_name(sink)} with a key cannot be pickled, the key would be in the pickle; "
+            "pass a function that makes it"
+        )
 
 
 def check_head(run_id: str, held: AuditHead | None, expected: AuditHead | None) -> None:

@@ -18,11 +18,13 @@ import threading
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
+from ..approval import check_run_id
 from ..errors import AuditError
-from .base import check_head, check_key
+from .base import check_head, check_key, refuse_to_pickle
 from .record import (
     GENESIS,
     MAX_LINE,
@@ -220,14 +222,24 @@ class JsonlAuditSink:
         AuditError
             If the run's records are damaged, so that its last one cannot be told.
         """
+        check_run_id(run_id)
         with self._locked():
             return self._whole_head(run_id)
 
     def read(self, run_id: str | None = None) -> Iterator[AuditRecord]:
-        """Yield the whole records of one run, or of all."""
+        """Return an iterator over the whole records of one run, or of all."""
+        if run_id is not None:
+            check_run_id(run_id)
+        return self._records(run_id)
+
+    def _records(self, run_id: str | None) -> Iterator[AuditRecord]:
         for item in read_audit(self.path):
             if isinstance(item, AuditRecord) and run_id in (None, item.run_id):
                 yield item
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        refuse_to_pickle(self, self.key)
+        return partial(type(self), self.path, fsync=self.fsync), ()
 
     def __repr__(self) -> str:
         return f"JsonlAuditSink({str(self.path)!r}, fsync={self.fsync})"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 
+from ..approval import check_run_id
 from .base import check_head, check_key
 from .record import AuditHead, AuditRecord
 
@@ -57,10 +58,13 @@ class MemoryAuditSink:
 
     def head(self, run_id: str) -> AuditHead | None:
         """Return the last record of a run, None if there is none."""
+        check_run_id(run_id)
         return self._heads.get(run_id)
 
     def read(self, run_id: str | None = None) -> list[AuditRecord]:
         """Return the records of one run, or of all."""
+        if run_id is not None:
+            check_run_id(run_id)
         return [record for record in self.records if run_id is None or record.run_id == run_id]
 
     def __repr__(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 
+from ..approval import check_run_id
 from .base import SavedRun, check_revision, status_of
 
 __all__ = ["MemoryStore"]
@@ -40,12 +41,14 @@ class MemoryStore:
 
     def load(self, run_id: str) -> SavedRun | None:
         """Return the latest head and steps of a run, None if it is not there."""
+        check_run_id(run_id)
         with self._lock:
             run = self._runs.get(run_id)
             return None if run is None else SavedRun(run.head, tuple(run.steps))
 
     def commit(self, run_id: str, head: str, steps: Sequence[str], *, expected: int | None) -> None:
         """Replace the head and append `steps`; see `StateStore.commit`."""
+        check_run_id(run_id)
         with self._lock:
             run = self._runs.get(run_id)
             held = None if run is None else run.revision
@@ -67,6 +70,7 @@ class MemoryStore:
 
     def delete(self, run_id: str) -> None:
         """Forget a run; one that is not there is no error."""
+        check_run_id(run_id)
         with self._lock:
             self._runs.pop(run_id, None)
 

@@ -6,6 +6,8 @@ after a failure. `SqliteStore` and `SqlStore` open the connections. Rules that h
 * a commit is one transaction: the records, the head and the new steps are there together or not at
   all, and only if the revision and the trail's end are those that were expected;
 * no transaction is open and no cursor is read from while anything else runs;
+* a connection that breaks is replaced, and what was being done is done once: again if it was not
+  committed, and not again if it was;
 * every failure of the database is one `StateError` in one sentence.
 """
 
@@ -13,10 +15,9 @@ from __future__ import annotations
 
 import json
 import os
-import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 from ..approval import check_run_id
@@ -51,16 +52,30 @@ _STATEMENTS = {
 }
 
 Result = TypeVar("Result")
+Self = TypeVar("Self", bound="Tables")
 
 
 class LostConnection(StateError):
-    """The connection broke; what was being done may or may not have been done."""
+    """The connection broke; what was being done may or may not have been done.
+
+    Attributes
+    ----------
+    transaction : str or None
+        What names the transaction at the database; None where nothing was written in it.
+    """
+
+    transaction: str | None = None
 
 
-def _close_idle(connections: list[Any], pid: int) -> None:
+def _close(connection: Any) -> None:
+    with suppress(Exception):  # one that cannot even be closed is gone already
+        connection.close()
+
+
+def _close_all(connections: list[Any], pid: int) -> None:
     if pid == os.getpid():
-        for connection in connections:
-            connection.close()
+        while connections:
+            _close(connections.pop())
 
 
 class Tables:
@@ -71,13 +86,10 @@ class Tables:
 
     def __init__(self, key: bytes | None) -> None:
         self.key = check_key(key)
-        self._idle: list[Any] = []
         self._abandoned: list[Any] = []  # of the process that this one was forked from
-        self._pid = os.getpid()
-        self._lock = threading.Lock()
-        weakref.finalize(self, _close_idle, self._idle, self._pid).atexit = False
+        self._start_pool()
         self._sql = {name: text.replace("?", self._mark) for name, text in _STATEMENTS.items()}
-        self._sql["find"] += self._for_update
+        self._sql["hold"] = self._sql["find"] + self._for_update
 
     # What a dialect says
 
@@ -85,8 +97,12 @@ class Tables:
         """Return a new connection that is ready to be used."""
         raise NotImplementedError
 
-    def _begin(self, cursor: Any, writes: bool) -> None:
-        """Begin a transaction."""
+    def _begin(self, cursor: Any, writes: bool) -> str | None:
+        """Begin a transaction; return what names it at the database, if `_has_landed` is to ask."""
+        raise NotImplementedError
+
+    def _has_landed(self, transaction: str) -> bool:
+        """Return whether a transaction, whose connection was lost, was committed."""
         raise NotImplementedError
 
     def _explain(self, error: Exception, connection: Any) -> StateError | None:
@@ -97,65 +113,78 @@ class Tables:
 
     @contextmanager
     def _transaction(self, writes: bool = False) -> Iterator[Any]:
-        connection = self._take()
+        connection, name = self._take(), None
         try:
             if connection is None:
                 connection = self._connect()
             cursor = connection.cursor()
-            self._begin(cursor, writes)
+            name = self._begin(cursor, writes)
             yield cursor
             connection.commit()
         except BaseException as error:
             told = self._explain(error, connection) if isinstance(error, Exception) else None
             self._discard(connection)
+            if isinstance(told, LostConnection):
+                told.transaction = name
+                self.close()  # what broke it has most often broken the idle ones too
             if told is not None:
-                raise told from None
+                raise told from error
             raise
         self._give(connection)
 
+    def _start_pool(self) -> None:
+        self._idle: list[Any] = []
+        self._pid = os.getpid()
+        weakref.finalize(self, _close_all, self._idle, self._pid).atexit = False
+
     def _take(self) -> Any:
-        with self._lock:
-            if self._pid != os.getpid():
-                # Connections do not survive a fork, and closing them would harm the parent's.
-                self._abandoned += self._idle
-                self._idle.clear()
-                self._pid = os.getpid()
-            return self._idle.pop() if self._idle else None
+        if self._pid != os.getpid():
+            # Connections do not survive a fork, and closing them would harm the parent's.
+            self._abandoned.append(self._idle)
+            self._start_pool()
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return None
 
     def _give(self, connection: Any) -> None:
-        with self._lock:
-            self._idle.append(connection)
+        self._idle.append(connection)
 
     def _discard(self, connection: Any) -> None:
-        # Closing rolls back. A connection that cannot even be closed is gone already.
         if connection is not None:
-            try:
-                connection.close()
-            except Exception as error:
-                if self._explain(error, connection) is None:
-                    raise
+            _close(connection)  # which rolls back
 
     def close(self) -> None:
         """Close the connections that are not in use; the next use opens new ones."""
-        with self._lock:
-            idle = self._idle.copy()
-            self._idle.clear()
-        for connection in idle:
-            connection.close()
+        _close_all(self._idle, self._pid)
 
-    def _attempt(self, action: Callable[[], Result], landed: Callable[[], bool]) -> Result | None:
-        """Do something; where the connection breaks, find out if it was done, or do it again."""
+    def __enter__(self: Self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def _attempt(self, action: Callable[[], Result]) -> Result | None:
+        """Do something; where the connection breaks, do it again unless it was done."""
         try:
             return action()
-        except LostConnection:
-            return None if landed() else action()
+        except LostConnection as lost:
+            transaction = lost.transaction
+        try:
+            # Waits for what is left of the first transaction. If that was committed, this one finds
+            # another revision than it expects, or another end of the trail.
+            return action()
+        except StateError:
+            if transaction is not None and self._has_landed(transaction):
+                return None
+            raise
 
     # The store
 
     def load(self, run_id: str) -> SavedRun | None:
         """Return the latest head and steps of a run, None if it is not there."""
         check_run_id(run_id)
-        return self._attempt(lambda: self._load(run_id), lambda: False)
+        return self._attempt(lambda: self._load(run_id))
 
     def _load(self, run_id: str) -> SavedRun | None:
         with self._transaction() as cursor:  # one moment for the head and all steps
@@ -195,15 +224,7 @@ class Tables:
             Nothing is written then.
         """
         check_run_id(run_id)
-
-        def write() -> None:
-            self._write(run_id, head, steps, expected, records, audit_head)
-
-        def landed() -> bool:
-            saved = self._load(run_id)
-            return saved is not None and saved.head == head
-
-        self._attempt(write, landed)
+        self._attempt(lambda: self._write(run_id, head, steps, expected, records, audit_head))
 
     def _write(
         self,
@@ -229,9 +250,9 @@ class Tables:
             cursor.execute(sql["save"], (revision, status_of(head), head, key))
 
     def _find(self, cursor: Any, run_id: str) -> tuple[int, int | None]:
-        """Return the key and the revision of a run, which is added if it is not there."""
+        """Return the key and the revision of a run, locked, and added if it is not there."""
         for _ in range(2):
-            cursor.execute(self._sql["find"], (run_id,))
+            cursor.execute(self._sql["hold"], (run_id,))
             row: tuple[int, int | None] | None = cursor.fetchone()
             if row is not None:
                 return row
@@ -260,13 +281,13 @@ class Tables:
 
         def forget() -> None:
             with self._transaction(writes=True) as cursor:
-                cursor.execute(self._sql["find"], (run_id,))
+                cursor.execute(self._sql["hold"], (run_id,))
                 row = cursor.fetchone()
                 for name in ("forget steps", "forget records", "forget run"):
                     if row is not None:
                         cursor.execute(self._sql[name], (row[0],))
 
-        self._attempt(forget, lambda: False)
+        self._attempt(forget)
 
     # The sink
 
@@ -279,10 +300,7 @@ class Tables:
                 key, _ = self._find(cursor, last.run_id)
                 self._append(cursor, key, records, expected)
 
-        def landed() -> bool:
-            return self.head(last.run_id) == (last.seq, last.digest)
-
-        self._attempt(write, landed)
+        self._attempt(write)
 
     def _append(
         self,
@@ -318,15 +336,18 @@ class Tables:
                 row = cursor.fetchone()
                 return None if row is None else self._last(cursor, row[0])
 
-        return self._attempt(read, lambda: False)
+        return self._attempt(read)
 
     def read(self, run_id: str | None = None) -> Iterator[AuditRecord | DamagedLine]:
-        """Yield the records of one run, or of all, in order, a page at a time.
+        """Return an iterator over the records of one run, or of all, a page at a time.
 
-        A row that is no record is yielded as a `DamagedLine`, so that `verify_audit` can name it.
+        A row that is no record comes as a `DamagedLine`, so that `verify_audit` can name it.
         """
         if run_id is not None:
             check_run_id(run_id)
+        return self._read(run_id)
+
+    def _read(self, run_id: str | None) -> Iterator[AuditRecord | DamagedLine]:
         for key, held, _, _ in self._pages("runs" if run_id is None else "one run", run_id):
             for seq, body in self._pages("records", key):
                 yield _read_row(held, seq, body)
@@ -343,7 +364,7 @@ class Tables:
                 return rows
 
         while True:
-            rows = self._attempt(page, lambda: False) or []
+            rows = self._attempt(page) or []
             yield from rows
             if len(rows) < PAGE:
                 return

@@ -6,9 +6,11 @@ import os
 import sqlite3
 import threading
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from ..audit.base import refuse_to_pickle
 from ..errors import StateError
 from ..values import check_amount, type_name
 from .sql import Tables
@@ -154,9 +156,10 @@ class SqliteStore(Tables):
             connection.execute("commit")
 
     def _version(self, connection: sqlite3.Connection) -> int:
-        (version,) = connection.execute("pragma user_version").fetchone()
-        (application,) = connection.execute("pragma application_id").fetchone()
+        # The tables first: another process that makes them meanwhile marks them in the same moment.
         (tables,) = connection.execute("select count(*) from sqlite_master").fetchone()
+        (application,) = connection.execute("pragma application_id").fetchone()
+        (version,) = connection.execute("pragma user_version").fetchone()
         if tables and application != _APPLICATION:
             raise StateError(f"database {self.path}: it is one of another program")
         return int(version)
@@ -169,11 +172,12 @@ class SqliteStore(Tables):
             return None
         return StateError(f"database {self.path}: {error}")
 
-    def __enter__(self) -> SqliteStore:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self.path == ":memory:":
+            raise TypeError("a SqliteStore of ':memory:' cannot be pickled; give it a path")
+        refuse_to_pickle(self, self.key)
+        options: dict[str, Any] = {"synchronous": self.synchronous, "timeout": self.timeout}
+        return partial(type(self), self.path, **options), ()
 
     def __repr__(self) -> str:
         return f"SqliteStore({self.path!r}, synchronous={self.synchronous!r})"
