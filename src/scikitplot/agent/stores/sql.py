@@ -20,9 +20,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
-from ..approval import check_run_id
+from ..approval import check_run_id, is_digest
 from ..audit.base import check_head, check_key
-from ..audit.record import AuditHead, AuditRecord, DamagedLine, parse_line
+from ..audit.record import AuditHead, AuditRecord, DamagedLine, is_intact, parse_line
 from ..errors import AuditError, StateError
 from .base import SavedRun, check_revision, status_of
 
@@ -40,7 +40,8 @@ _STATEMENTS = {
     "load": "select key, head from agent_run where run_id = ? and head is not null",
     "steps": "select body from agent_step where run = ? order by number",
     "count": "select coalesce(max(number) + 1, 0) from agent_step where run = ?",
-    "last": "select body from agent_record where run = ? order by seq desc limit 1",
+    "last": "select seq, substr(body, length(body) - 65) from agent_record where run = ?"
+    " order by seq desc limit 1",
     "records": "select seq, body from agent_record where run = ? and seq > ?"
     f" order by seq limit {PAGE}",
     "runs": "select key, run_id, status, head from agent_run where key > ?"
@@ -50,6 +51,8 @@ _STATEMENTS = {
     "forget steps": "delete from agent_step where run = ?",
     "forget records": "delete from agent_record where run = ?",
 }
+
+_DAMAGED = "the last record of the run is damaged; verify_audit says how"
 
 Result = TypeVar("Result")
 Self = TypeVar("Self", bound="Tables")
@@ -318,23 +321,32 @@ class Tables:
         row = cursor.fetchone()
         if row is None:
             return None
-        try:
-            record = parse_line(row[0].encode())
-        except (ValueError, AttributeError):
-            raise AuditError(
-                "the last record of the run is damaged; verify_audit says how"
-            ) from None
-        return AuditHead(record.seq, record.digest)
+        seq, end = row
+        if type(end) is not str or not is_digest(end[:64]) or end[64:] != '"}':
+            raise AuditError(_DAMAGED)
+        return AuditHead(seq, end[:64])
 
     def head(self, run_id: str) -> AuditHead | None:
-        """Return the last record of a run, None if there is none."""
+        """Return the last record of a run, None if there is none.
+
+        Raises
+        ------
+        AuditError
+            If that record is damaged.
+        """
         check_run_id(run_id)
 
         def read() -> AuditHead | None:
             with self._transaction() as cursor:
                 cursor.execute(self._sql["find"], (run_id,))
                 row = cursor.fetchone()
-                return None if row is None else self._last(cursor, row[0])
+                last = None if row is None else self._last(cursor, row[0])
+                if last is not None:
+                    cursor.execute(self._sql["records"], (row[0], last.seq - 1))
+                    record = _read_row(run_id, *cursor.fetchone())
+                    if not isinstance(record, AuditRecord) or not is_intact(record, self.key):
+                        raise AuditError(_DAMAGED)
+                return last
 
         return self._attempt(read)
 
