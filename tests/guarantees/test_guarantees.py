@@ -570,13 +570,13 @@ def test_rule_8_of_many_that_resume_one_run_one_goes_on(shared: str) -> None:
 
 def test_rule_8_a_store_replaces_the_revision_that_is_expected_and_no_other() -> None:
     store = MemoryStore()
-    store.commit("run", "{}", [], expected=None)
+    store.commit("a" * 64, "{}", [], expected=None)
     for wrong in (None, 1, -1):
         with pytest.raises(StateError):
-            store.commit("run", '{"new":1}', ["step"], expected=wrong)
-    assert store.load("run") == ("{}", ())
-    store.commit("run", '{"new":1}', ["step"], expected=0)
-    assert store.load("run") == ('{"new":1}', ("step",))
+            store.commit("a" * 64, '{"new":1}', ["step"], expected=wrong)
+    assert store.load("a" * 64) == ("{}", ())
+    store.commit("a" * 64, '{"new":1}', ["step"], expected=0)
+    assert store.load("a" * 64) == ('{"new":1}', ("step",))
 
 
 def test_rule_8_the_claim_comes_before_anything_is_written_or_called() -> None:
