@@ -77,8 +77,9 @@ def _close(connection: Any) -> None:
 
 def _close_all(connections: list[Any], pid: int) -> None:
     if pid == os.getpid():
-        while connections:
-            _close(connections.pop())
+        with suppress(IndexError):  # another thread may take the last one
+            while True:
+                _close(connections.pop())
 
 
 class Tables:
