@@ -73,7 +73,7 @@ class Tables:
         self._idle: list[Any] = []
         self._abandoned: list[Any] = []  # of the process that this one was forked from
         self._pid = os.getpid()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler may use the store too
         weakref.finalize(self, _close_idle, self._idle, self._pid).atexit = False
         self._sql = {name: text.replace("?", self._mark) for name, text in _STATEMENTS.items()}
         self._sql["find"] += self._for_update
