@@ -207,14 +207,11 @@ def claims(kind: str, folder: Path, *, rounds: int) -> dict[str, Any]:
     results = in_processes([lambda number=number: process(number) for number in range(many)])
     effects = Counter(line["run"] for line in oracle.lines())
     store, audit = open_pair(lambda: None)
-    if kind == "jsonl":
-        problems = verify_audit(read_audit(folder / "trail.jsonl"))
-        trail: dict[str, list[Any]] = {}
-        for record in audit.read():
-            trail.setdefault(record.run_id, []).append(record)
-    else:
-        problems = verify_audit(audit.read(), heads=store.heads())
-        trail = {run_id: list(audit.read(run_id)) for run_id, _, _ in paused}
+    records = list(audit.read())
+    problems = verify_audit(records, heads=store.heads() if store else None)
+    trail: dict[str, list[Any]] = {}
+    for record in records:
+        trail.setdefault(record.run_id, []).append(record)
     if problems:
         raise Broken(f"the trail: {problems[0]}")
     figures: Counter[str] = Counter(rounds=rounds)
