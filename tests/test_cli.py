@@ -98,6 +98,13 @@ def test_with_nobody_to_ask_the_demo_waits_and_another_process_goes_on(tmp_path:
     assert ": sound; 1 run," in run("verify", tmp_path / "trail.jsonl")
 
 
+def test_any_question_goes_on_in_another_process(tmp_path: Path) -> None:
+    question = "yield\u2028\x85\x1c\x0b\u8a9e\r\n"
+    run("demo", "--folder", tmp_path, "--question", question, code=3)
+    run("demo", "--folder", tmp_path, "--yes")
+    assert len(notes(tmp_path)) == 1
+
+
 def test_a_folder_takes_one_run_after_the_other(tmp_path: Path) -> None:
     run("demo", "--folder", tmp_path, "--yes")
     run("demo", "--folder", tmp_path, "--yes", "--question", "what does the del statement do?")
@@ -258,7 +265,7 @@ class Terminal:
     """The command line with a person at a terminal."""
 
     def __init__(self, *arguments: object) -> None:
-        pty = pytest.importorskip("pty", reason="no terminals on this system")
+        pty = pytest.importorskip("pty", reason="this machine has no terminals")
         self._fd, inner = pty.openpty()
         self._process = subprocess.Popen(
             [sys.executable, "-m", "scikitplot.agent", *map(str, arguments)],
