@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import subprocess
+import sys
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -160,6 +164,14 @@ def test_the_name_of_an_exception_s_type_is_judged_too() -> None:
     intact(agent, state)
 
 
+STEP = Agent([], script(Decision.act("no"))).run("goal").steps[0]
+REQUEST: Any = (
+    Agent([writer([])], script(Decision.act("save", {"text": "x"})), policy=WRITES)
+    .run("goal")
+    .pending
+)
+
+
 @pytest.mark.parametrize(
     ("make", "error", "named"),
     [
@@ -214,6 +226,15 @@ def test_the_name_of_an_exception_s_type_is_judged_too() -> None:
         (lambda: Approval("a" * 64, True, 3), TypeError, "approver"),
         (lambda: Approval("a" * 64, True, "\ud800"), ValueError, "approver"),
         (lambda: Approval("a" * 64, True, "ann", None), TypeError, "reason"),
+        (lambda: replace(REQUEST, digest="x"), ValueError, "digest"),
+        (lambda: replace(REQUEST, step="1"), TypeError, "step"),
+        (lambda: replace(REQUEST, arguments=None), TypeError, "arguments"),
+        (lambda: replace(REQUEST, effect="write"), TypeError, "effect"),
+        (lambda: replace(STEP, index=True), TypeError, "index"),
+        (lambda: replace(STEP, decision=None), TypeError, "decision"),
+        (lambda: replace(STEP, outcome="executed"), TypeError, "outcome"),
+        (lambda: replace(STEP, error=3), TypeError, "error"),
+        (lambda: replace(STEP, seconds=None), TypeError, "seconds"),
         (lambda: ToolError(3), TypeError, "message"),
         (lambda: RunState(), TypeError, "from_json"),
     ],
@@ -588,9 +609,6 @@ def test_an_interrupt_while_a_person_is_asked_leaves_the_run_paused() -> None:
 
 
 def test_a_goal_with_any_text_is_written_the_same_whatever_the_locale(tmp_path: Any) -> None:
-    import subprocess
-    import sys
-
     code = (
         "import sys; from scikitplot.agent import *\n"
         "agent = Agent([], lambda s, t: Decision.finish(s.goal), audit=JsonlAuditSink(sys.argv[1]),"
@@ -600,7 +618,7 @@ def test_a_goal_with_any_text_is_written_the_same_whatever_the_locale(tmp_path: 
     for encoding in ("C", "C.UTF-8"):
         ran = subprocess.run(
             [sys.executable, "-X", "utf8=0", "-c", code, str(tmp_path / encoding)],
-            env={"LC_ALL": encoding, "PATH": "/usr/bin"},
+            env={**os.environ, "LC_ALL": encoding},
             capture_output=True,
             text=True,
             check=True,

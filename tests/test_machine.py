@@ -228,8 +228,9 @@ class Runs(RuleBasedStateMachine):
                 for r in records
                 if r.event == "approval" and r.data["digest"] == call.idempotency_key
             ]
-            assert answers
-            assert all(answers)
+            # The last one: a refusal may stand before it that a crash kept out of the state, so
+            # that the person was asked again.
+            assert answers[-1:] == [True]
             assert call.idempotency_key == action_digest(
                 call.run_id, call.step, tool, f'{{"n":{n}}}', proposed[-1].digest
             )

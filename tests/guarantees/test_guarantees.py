@@ -447,7 +447,7 @@ def test_rule_6_a_call_that_was_cut_off_starts_again_only_if_idempotent(
     with pytest.raises(KeyboardInterrupt):
         runner.run()
     (run_id,) = runner.store.runs() if isinstance(runner.store, MemoryStore) else runner.store
-    state: Any = RunState.view(json.dumps({"run_id": run_id}), [])
+    state: Any = RunState.view("{}", [])
     state.run_id = run_id
     for _ in range(6):
         try:
@@ -460,6 +460,39 @@ def test_rule_6_a_call_that_was_cut_off_starts_again_only_if_idempotent(
     assert (step.outcome.value, step.code) == ("interrupted", "interrupted")
     assert step.attempts == len(started)
     assert state.usage.tool_calls == len(started)
+
+
+@both
+@pytest.mark.parametrize("changed", ["description", "gone", "not idempotent"])
+def test_rule_6_a_call_that_was_cut_off_does_not_start_again_as_another(
+    driver: Any, changed: str
+) -> None:
+    calls: list[str] = []
+
+    def cut_off(text: str) -> str:
+        calls.append(text)
+        raise KeyboardInterrupt
+
+    def tool(description: str, idempotent: bool = True) -> Tool:
+        return Tool(
+            "save", cut_off, parameters=writer([]).parameters, effect="write",
+            description=description, idempotent=idempotent,
+        )  # fmt: skip
+
+    first = driver([tool("saves")], script(SAVE), policy=FREE)
+    with pytest.raises(KeyboardInterrupt):
+        first.run()
+    tools = {
+        "description": [tool("saves elsewhere")],
+        "gone": [],
+        "not idempotent": [tool("saves", idempotent=False)],
+    }
+    again = {"store": first.store, "audit": getattr(first, "audit", first.records)}
+    second = driver(tools[changed], script(SAVE), policy=FREE, **again)
+    state: Any = RunState.view("{}", [])
+    (state.run_id,) = first.store.runs() if isinstance(first.store, MemoryStore) else first.store
+    state = second.resume(state)
+    assert (state.steps[0].outcome.value, len(calls)) == ("interrupted", 1)
 
 
 @both

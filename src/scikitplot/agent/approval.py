@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from .tools import Tool, ToolEffect
-from .values import JSON, check_text, digest, encode, type_name
+from .values import JSON, check_text, check_type, digest, encode, type_name
 
 __all__ = [
     "Approval",
@@ -51,6 +51,17 @@ def action_digest(run_id: str, step: int, tool: Tool, arguments: str, history: s
         f'"history":"{history}","run_id":"{run_id}","scopes":{encode(sorted(tool.scopes))},'
         f'"step":{step},"tool":"{tool.name}"}}'
     )
+
+
+_REQUEST = (
+    ("step", int),
+    ("tool", str),
+    ("arguments", dict),
+    ("effect", ToolEffect),
+    ("scopes", tuple),
+    ("reasons", tuple),
+    ("requested_at", float),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +112,13 @@ class ApprovalRequest:
     reasons: tuple[str, ...]
     history: str
     requested_at: float
+
+    def __post_init__(self) -> None:
+        for name in ("digest", "run_id", "history"):
+            if not is_digest(getattr(self, name)):
+                raise ValueError(f"{name} must be 64 lower-case hexadecimal digits")
+        for name, kind in _REQUEST:
+            check_type(name, getattr(self, name), kind)
 
     def to_dict(self) -> dict[str, JSON]:
         """Return the request as JSON, to be shown or sent to the person who decides."""

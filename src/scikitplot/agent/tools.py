@@ -263,7 +263,7 @@ class Tool:
         --------
         >>> from scikitplot.agent import Tool
         >>> [str(problem) for problem in Tool("ping", lambda: "pong").problems({"host": "a"})]
-        ['/host: no property of this name is allowed']
+        ['/host: is not allowed here']
         """
         if self._schema.accepts(arguments):
             takes = self._takes

@@ -33,6 +33,7 @@ __all__ = [
     "check_amount",
     "check_names",
     "check_text",
+    "check_type",
     "clean_text",
     "digest",
     "encode",
@@ -269,6 +270,22 @@ def check_amount(argument: str, value: object) -> float:
     if not 0 <= number < math.inf:
         raise ValueError(f"{argument} must be finite and at least 0")
     return number
+
+
+def check_type(name: str, value: object, *kinds: type) -> None:
+    """Raise an error that names the argument unless the type of `value` is exactly one of `kinds`.
+
+    Examples
+    --------
+    >>> from scikitplot.agent.values import check_type
+    >>> check_type("step", 1.0, int)
+    Traceback (most recent call last):
+        ...
+    TypeError: step must be int, not float
+    """
+    if type(value) not in kinds:
+        told = " or ".join("None" if kind is type(None) else kind.__name__ for kind in kinds)
+        raise TypeError(f"{name} must be {told}, not {type_name(value)}")
 
 
 def clean_text(text: str, limit: int = 2_000) -> str:

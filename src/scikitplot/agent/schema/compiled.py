@@ -10,8 +10,10 @@ from typing import Any, NamedTuple
 
 from .bounds import MAX_PROBLEMS, TooMuch
 from .explain import explain
-from .fast import never, tables
-from .reader import read, token
+from .fast import make_table
+from .graph import plan
+from .nodes import token
+from .reader import read
 
 __all__ = ["CompiledSchema", "Problem", "compile", "validate"]
 
@@ -44,6 +46,11 @@ class Problem(NamedTuple):
         return f"{self.pointer}: {self.message}" if self.pointer else self.message
 
 
+_REFUSED = Problem(
+    "", "limit", "is refused: a bound was met, or the two ways of validating disagree"
+)
+
+
 class CompiledSchema:
     """A schema that was read and checked; made by `compile`.
 
@@ -70,14 +77,14 @@ class CompiledSchema:
         nodes = read(schema, assert_formats)
         self.schema = schema
         self._root = nodes[0]
-        self._table = tables(nodes)
+        self._table = make_table(nodes[0], plan(nodes))
 
     def accepts(self, value: Any) -> bool:
         """Return whether `value` is valid; a value that meets a bound is not."""
-        test = self._table.get(type(value), never)
         try:
+            test = self._table[type(value)]
             return test is None or test(value)
-        except TooMuch:
+        except (TooMuch, RecursionError):
             return False
 
     def problems(self, value: Any) -> list[Problem]:
@@ -86,6 +93,8 @@ class CompiledSchema:
             found = explain(self._root, value)
         except TooMuch as bound:
             return [Problem("", "limit", str(bound))]
+        except RecursionError:
+            return [Problem("", "limit", "cannot be validated: the call stack is nearly full")]
         problems = [Problem("".join(map(token, path)), rule, text) for path, rule, text in found]
         if len(problems) == MAX_PROBLEMS:
             text = f"has {MAX_PROBLEMS} problems or more; the first are listed"
@@ -99,7 +108,7 @@ def compile(schema: dict[str, Any] | bool, *, assert_formats: bool = False) -> C
     Parameters
     ----------
     schema : dict or bool
-        A JSON Schema of draft 2020-12.
+        A JSON Schema of draft 2020-12, or of draft-07 if its ``$schema`` says so.
     assert_formats : bool, default=False
         Whether `format` is checked; otherwise it is an annotation.
 
@@ -146,5 +155,4 @@ def validate(schema: CompiledSchema | dict[str, Any] | bool, value: Any) -> list
     compiled = schema if isinstance(schema, CompiledSchema) else compile(schema)
     if compiled.accepts(value):
         return []
-    disagreement = Problem("", "limit", "is refused, though no rule was found that it breaks")
-    return compiled.problems(value) or [disagreement]
+    return compiled.problems(value) or [_REFUSED]

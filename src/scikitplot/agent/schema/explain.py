@@ -1,214 +1,355 @@
 """The slow way: an interpreting walk that collects every problem.
 
-Imports `reader` and `equality`, and nothing of the fast way: the two are independent on purpose,
-so that each checks the other. A message tells what the schema asks and never what the value is.
+Imports `nodes`, `rules`, `equality` and `bounds`, and nothing of the fast way: the two are
+independent on purpose, so that each checks the other. Here are the rules that apply further
+schemas; those that look at one value alone are in `rules`.
+
+What a node says of a value depends on the two alone, so the answer is kept where references could
+lead to the same pair again, and the steps of a walk do not grow with the number of ways.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from ..values import clean_text
-from .bounds import MAX_PROBLEMS
-from .equality import is_multiple, key, parts
+from ..values import clean_text, type_name
+from .bounds import (
+    KEY_UNIT,
+    MAX_NESTING,
+    MAX_PROBLEMS,
+    MAX_STEPS,
+    NAMES_UNIT,
+    TEXT_UNIT,
+    too_many_steps,
+    too_nested,
+)
+from .equality import key
 from .keywords import nearest
-from .reader import Node
+from .nodes import Node
+from .rules import KINDS, RULES, shown
 
 __all__ = ["Found", "explain"]
+
+_MEMORY = 8
+"""Steps for keeping a result, so that the steps bound the memory too."""
 
 Found: TypeAlias = tuple[tuple[str | int, ...], str, str]
 """Steps from the value to the part at fault, the rule, the message."""
 
 
 def explain(node: Node, value: Any) -> list[Found]:
-    """Return what is wrong with `value` under `node`, at most `MAX_PROBLEMS` problems."""
-    if node.never:
-        return [((), "false", "nothing is allowed here")]
-    found: list[Found] = []
-    for keyword, argument in node.rules.items():
-        if keyword in _RULES:
-            _RULES[keyword](node, argument, value, found)
-        if len(found) >= MAX_PROBLEMS:
-            break
-    return found[:MAX_PROBLEMS]
+    """Return what is wrong with `value` under `node`, at most `MAX_PROBLEMS` problems.
+
+    Raises
+    ------
+    TooMuch
+        If the value is nested too deep, or takes too many steps.
+    """
+    return _Walk().visit(node, value).found
 
 
-def _below(node: Node, value: Any, step: str | int, found: list[Found]) -> None:
-    if len(found) < MAX_PROBLEMS:
-        found += [((step, *path), rule, text) for path, rule, text in explain(node, value)]
+class _Result:
+    """What one schema says of one value: the problems, and the members or items it evaluated."""
+
+    __slots__ = ("found", "seen")
+
+    def __init__(self) -> None:
+        self.found: list[Found] = []
+        self.seen: set[str | int] = set()
+
+    def add(self, other: _Result) -> None:
+        """Take over what a schema for the same value said."""
+        self.found += other.found
+        self.seen |= other.seen
 
 
-def _is_number(value: Any) -> bool:
-    return type(value) in (int, float)
+class _Walk:
+    def __init__(self) -> None:
+        self.steps = MAX_STEPS
+        self.depth = MAX_NESTING
+        self.known: dict[tuple[Node, int], _Result] = {}
+
+    def spend(self, steps: int) -> None:
+        self.steps -= steps
+        if self.steps < 0:
+            raise too_many_steps()
+
+    def find_key(self, value: Any) -> str:
+        text = key(value)
+        self.spend(len(text) // KEY_UNIT)
+        return text
+
+    def visit(self, node: Node, value: Any) -> _Result:
+        while node.alias:
+            node = node.alias
+        if node.referred:
+            known = self.known.get((node, id(value)))  # the value outlives the walk
+            if known is not None:
+                return known
+            self.spend(_MEMORY)
+        result = _Result()
+        found = result.found
+        kind = KINDS.get(type(value))
+        if node.never:
+            found.append(((), "false", "nothing is allowed here"))
+            return result
+        if kind is None:
+            found.append(((), "type", f"a {type_name(value)} is no JSON value"))
+            return result
+        self.spend(1)
+        self.depth -= 1
+        if self.depth < 0:
+            raise too_nested()
+        for keyword, argument in node.rules.items():
+            if keyword in RULES:
+                about, rule = RULES[keyword]
+                if about == kind or about == "any":
+                    if kind == "string":
+                        self.spend(len(value) // TEXT_UNIT)
+                    elif keyword == "required" or keyword == "dependentRequired":
+                        self.spend(len(argument) // NAMES_UNIT)
+                    for text in rule(argument, value, self.find_key):
+                        found.append(((), node.written.get(keyword, keyword), text))
+                        if len(found) >= MAX_PROBLEMS:
+                            break
+            else:
+                about, apply = _APPLY[keyword]
+                if about == kind or about == "any":
+                    apply(self, node, argument, value, result)
+        if len(found) > 1:
+            result.found = list(dict.fromkeys(found))[:MAX_PROBLEMS]
+        self.depth += 1
+        if node.referred:
+            self.known[node, id(value)] = result
+        return result
+
+    def part(
+        self, node: Node, keyword: str, below: Node, step: str | int, item: Any, result: _Result
+    ) -> None:
+        """Visit one member or item, which the schema of `keyword` is for."""
+        result.seen.add(step)
+        if len(result.found) >= MAX_PROBLEMS:
+            return
+        if below.never:
+            text = "is not allowed here"
+            declared = node.rules.get("properties", ())
+            if isinstance(step, str) and step not in declared:
+                text += nearest(step, declared)
+            result.found.append(((step,), node.written.get(keyword, keyword), text))
+            return
+        found = self.visit(below, item).found
+        result.found += [((step, *path), rule, text) for path, rule, text in found]
 
 
-def _shown(value: Any) -> str:
-    return clean_text(json.dumps(value, ensure_ascii=False), 60)
+# A rule calls `visit` itself and not by a helper or a comprehension: each would be one more frame
+# on the stack for each level of the value.
 
 
-_IS: dict[str, Callable[[Any], bool]] = {
-    "array": lambda value: type(value) is list,
-    "boolean": lambda value: type(value) is bool,
-    "integer": lambda value: type(value) is int or (type(value) is float and value.is_integer()),
-    "null": lambda value: value is None,
-    "number": _is_number,
-    "object": lambda value: type(value) is dict,
-    "string": lambda value: type(value) is str,
-}
+def _ref(walk: _Walk, node: Node, below: Node, value: Any, result: _Result) -> None:
+    result.add(walk.visit(below, value))
 
 
-def _type(node: Node, names: frozenset[str], value: Any, found: list[Found]) -> None:
-    if not any(_IS[name](value) for name in names):
-        article = "an" if min(names)[0] in "aio" else "a"
-        found.append(((), "type", f"must be {article} {' or '.join(sorted(names))}"))
+def _all_of(walk: _Walk, node: Node, nodes: list[Node], value: Any, result: _Result) -> None:
+    for below in nodes:
+        result.add(walk.visit(below, value))
 
 
-def _enum(node: Node, choices: tuple[Any, ...], value: Any, found: list[Found]) -> None:
-    own = key(value)
-    if all(key(choice) != own for choice in choices):
-        some = ", ".join(_shown(choice) for choice in choices[:8])
-        more = f" or one of {len(choices) - 8} more" if len(choices) > 8 else ""
-        text = f"must be one of {some}{more}" if len(choices) > 1 else f"must be {some}"
-        found.append(((), "const" if "const" in node.rules else "enum", text))
+def _any_of(walk: _Walk, node: Node, nodes: list[Node], value: Any, result: _Result) -> None:
+    failed = []
+    for below in nodes:
+        other = walk.visit(below, value)
+        if other.found:
+            failed.append(other)
+        else:
+            result.seen |= other.seen
+    if len(failed) == len(nodes):
+        result.found += _unmet("anyOf", failed)
 
 
-def _minimum(node: Node, bound: float, value: Any, found: list[Found]) -> None:
-    if _is_number(value) and not value >= bound:
-        found.append(((), "minimum", f"must be at least {_shown(bound)}"))
+def _one_of(walk: _Walk, node: Node, nodes: list[Node], value: Any, result: _Result) -> None:
+    failed = []
+    met = []
+    for index, below in enumerate(nodes):
+        other = walk.visit(below, value)
+        if other.found:
+            failed.append(other)
+        else:
+            met.append(index)
+            result.seen |= other.seen
+    if not met:
+        result.found += _unmet("oneOf", failed)
+    elif len(met) > 1:
+        which = ", ".join(map(str, met[:8]))
+        text = f"must meet one alternative only, and meets {len(met)} (at {which})"
+        result.found.append(((), "oneOf", text))
 
 
-def _maximum(node: Node, bound: float, value: Any, found: list[Found]) -> None:
-    if _is_number(value) and not value <= bound:
-        found.append(((), "maximum", f"must be at most {_shown(bound)}"))
+def _unmet(keyword: str, others: list[_Result]) -> list[Found]:
+    """Return the problem that no alternative is met, and those of the one that was meant.
+
+    That is the only one which is for the value's type, and for its member that tells the kinds of
+    object apart; if it is not the only one, each says what it asks first.
+    """
+    meant = [other for other in others if not _is_of_another_kind(other)]
+    if len(meant) == 1:
+        return [
+            ((), keyword, "meets no alternative; the nearest asks what follows"),
+            *meant[0].found,
+        ]
+    asked: dict[str, None] = {}
+    for other in others:
+        path, rule, text = other.found[0]
+        if not path:
+            text = text.partition(": ")[2] or text if rule in ("anyOf", "oneOf") else text
+            asked[clean_text(text, 200)] = None
+    text = f"meets none of {len(others)} alternatives"
+    return [((), keyword, f"{text}: {'; or '.join(list(asked)[:8])}" if asked else text)]
 
 
-def _exclusive_minimum(node: Node, bound: float, value: Any, found: list[Found]) -> None:
-    if _is_number(value) and not value > bound:
-        found.append(((), "exclusiveMinimum", f"must be above {_shown(bound)}"))
+def _is_of_another_kind(other: _Result) -> bool:
+    first_path, first_rule, _ = other.found[0]
+    if not first_path and first_rule in ("anyOf", "oneOf") and len(other.found) == 1:
+        return True
+    return any(
+        (not path and rule in ("type", "false")) or (len(path) < 2 and rule in ("const", "enum"))
+        for path, rule, _ in other.found
+    )
 
 
-def _exclusive_maximum(node: Node, bound: float, value: Any, found: list[Found]) -> None:
-    if _is_number(value) and not value < bound:
-        found.append(((), "exclusiveMaximum", f"must be below {_shown(bound)}"))
+def _not(walk: _Walk, node: Node, below: Node, value: Any, result: _Result) -> None:
+    if not walk.visit(below, value).found:
+        result.found.append(((), "not", "must not be what the schema under 'not' allows"))
 
 
-def _multiple(node: Node, divisor: float, value: Any, found: list[Found]) -> None:
-    if _is_number(value) and not is_multiple(value, parts(divisor)):
-        found.append(((), "multipleOf", f"must be a multiple of {_shown(divisor)}"))
+def _if(walk: _Walk, node: Node, below: Node, value: Any, result: _Result) -> None:
+    condition = walk.visit(below, value)
+    keyword = "else" if condition.found else "then"
+    if not condition.found:
+        result.seen |= condition.seen
+    if keyword in node.rules:
+        result.add(walk.visit(node.rules[keyword], value))
 
 
-def _size(keyword: str, kind: type[Any], least: bool, unit: str) -> _Rule:
-    def rule(node: Node, bound: int, value: Any, found: list[Found]) -> None:
-        if type(value) is kind and (len(value) < bound if least else len(value) > bound):
-            side = "least" if least else "most"
-            found.append(((), keyword, f"must have at {side} {bound} {unit}"))
+def _dependent_schemas(
+    walk: _Walk, node: Node, nodes: dict[str, Node], value: dict[str, Any], result: _Result
+) -> None:
+    for name, below in nodes.items():
+        if name in value:
+            result.add(walk.visit(below, value))
 
-    return rule
+
+def _properties(
+    walk: _Walk, node: Node, nodes: dict[str, Node], value: dict[str, Any], result: _Result
+) -> None:
+    for name, item in value.items():
+        if name in nodes:
+            walk.part(node, "properties", nodes[name], name, item, result)
 
 
-def _unique_items(node: Node, asked: bool, value: Any, found: list[Found]) -> None:
-    if not asked or type(value) is not list:
-        return
-    seen: dict[str, int] = {}
-    for index, item in enumerate(value):
-        first = seen.setdefault(key(item), index)
-        if first != index:
-            text = f"items {first} and {index} are equal; each must differ from all others"
-            found.append(((), "uniqueItems", text))
+def _pattern_properties(
+    walk: _Walk,
+    node: Node,
+    asked: list[tuple[str, Callable[[str], bool], Node]],
+    value: dict[str, Any],
+    result: _Result,
+) -> None:
+    for name, item in value.items():
+        walk.spend(len(asked) * (1 + len(name) // TEXT_UNIT))
+        for _, matches, below in asked:
+            if matches(name):
+                walk.part(node, "patternProperties", below, name, item, result)
+
+
+def _additional_properties(
+    walk: _Walk, node: Node, below: Node, value: dict[str, Any], result: _Result
+) -> None:
+    declared = node.rules.get("properties", ())
+    patterns = node.rules.get("patternProperties", ())
+    for name, item in value.items():
+        if name not in declared and not any(matches(name) for _, matches, _ in patterns):
+            walk.part(node, "additionalProperties", below, name, item, result)
+
+
+def _property_names(
+    walk: _Walk, node: Node, below: Node, value: dict[str, Any], result: _Result
+) -> None:
+    for name in value:
+        found = walk.visit(below, name).found
+        result.found += [
+            ((name,), "propertyNames", f"the name of this property: {text}") for _, _, text in found
+        ]
+        if len(result.found) >= MAX_PROBLEMS:
             return
 
 
-def _prefix_items(node: Node, nodes: list[Node], value: Any, found: list[Found]) -> None:
-    if type(value) is list:
-        for index, (below, item) in enumerate(zip(nodes, value, strict=False)):
-            _below(below, item, index, found)
+def _prefix_items(
+    walk: _Walk, node: Node, nodes: list[Node], value: list[Any], result: _Result
+) -> None:
+    for index, (below, item) in enumerate(zip(nodes, value, strict=False)):
+        walk.part(node, "prefixItems", below, index, item, result)
 
 
-def _items(node: Node, below: Node, value: Any, found: list[Found]) -> None:
-    if type(value) is list:
-        for index in range(len(node.rules.get("prefixItems", ())), len(value)):
-            _below(below, value[index], index, found)
+def _items(walk: _Walk, node: Node, below: Node, value: list[Any], result: _Result) -> None:
+    for index in range(len(node.rules.get("prefixItems", ())), len(value)):
+        walk.part(node, "items", below, index, value[index], result)
 
 
-def _required(node: Node, names: tuple[str, ...], value: Any, found: list[Found]) -> None:
-    if type(value) is dict:
-        found += [
-            ((), "required", f"property {_shown(name)} is missing")
-            for name in names
-            if name not in value
-        ]
+def _contains(walk: _Walk, node: Node, below: Node, value: list[Any], result: _Result) -> None:
+    met = []
+    for index, item in enumerate(value):
+        if not walk.visit(below, item).found:
+            met.append(index)
+    result.seen.update(met)
+    least, most = node.rules.get("minContains", 1), node.rules.get("maxContains")
+    if len(met) < least:
+        text = f"must hold at least {shown(least)} of what 'contains' asks, and holds {len(met)}"
+        result.found.append(((), "contains" if least == 1 else "minContains", text))
+    if most is not None and len(met) > most:
+        text = f"must hold at most {shown(most)} of what 'contains' asks, and holds {len(met)}"
+        result.found.append(((), "maxContains", text))
 
 
-def _properties(node: Node, nodes: dict[str, Node], value: Any, found: list[Found]) -> None:
-    if type(value) is dict:
-        for name, below in nodes.items():
-            if name in value:
-                _below(below, value[name], name, found)
-
-
-def _additional(node: Node, below: Node, value: Any, found: list[Found]) -> None:
-    if type(value) is not dict:
-        return
-    declared = node.rules.get("properties", {})
+def _unevaluated_properties(
+    walk: _Walk, node: Node, below: Node, value: dict[str, Any], result: _Result
+) -> None:
     for name, item in value.items():
-        if name in declared:
-            continue
-        if below.never:
-            near = nearest(name, list(declared))
-            text = f"no property of this name is allowed{near}"
-            found.append(((name,), "additionalProperties", text))
-        else:
-            _below(below, item, name, found)
+        if name not in result.seen:
+            walk.part(node, "unevaluatedProperties", below, name, item, result)
 
 
-def _all_of(node: Node, nodes: list[Node], value: Any, found: list[Found]) -> None:
-    for below in nodes:
-        found += explain(below, value)
+def _unevaluated_items(
+    walk: _Walk, node: Node, below: Node, value: list[Any], result: _Result
+) -> None:
+    for index, item in enumerate(value):
+        if index not in result.seen:
+            walk.part(node, "unevaluatedItems", below, index, item, result)
 
 
-def _any_of(node: Node, nodes: list[Node], value: Any, found: list[Found]) -> None:
-    if all(explain(below, value) for below in nodes):
-        found.append(((), "anyOf", f"must meet at least one of {len(nodes)} alternatives"))
+def _beside(walk: _Walk, node: Node, argument: Any, value: Any, result: _Result) -> None:
+    """Do nothing: the rule of another keyword looks at this one."""
 
 
-def _one_of(node: Node, nodes: list[Node], value: Any, found: list[Found]) -> None:
-    met = sum(not explain(below, value) for below in nodes)
-    if met != 1:
-        text = f"must meet exactly one of {len(nodes)} alternatives, and meets {met or 'none'}"
-        found.append(((), "oneOf", text))
-
-
-def _not(node: Node, below: Node, value: Any, found: list[Found]) -> None:
-    if not explain(below, value):
-        found.append(((), "not", "must not meet the schema under 'not'"))
-
-
-_Rule: TypeAlias = Callable[[Node, Any, Any, list[Found]], None]
-_RULES: dict[str, _Rule] = {
-    "additionalProperties": _additional,
-    "allOf": _all_of,
-    "anyOf": _any_of,
-    "const": _enum,
-    "enum": _enum,
-    "exclusiveMaximum": _exclusive_maximum,
-    "exclusiveMinimum": _exclusive_minimum,
-    "items": _items,
-    "maxItems": _size("maxItems", list, False, "items"),
-    "maxLength": _size("maxLength", str, False, "characters"),
-    "maxProperties": _size("maxProperties", dict, False, "properties"),
-    "maximum": _maximum,
-    "minItems": _size("minItems", list, True, "items"),
-    "minLength": _size("minLength", str, True, "characters"),
-    "minProperties": _size("minProperties", dict, True, "properties"),
-    "minimum": _minimum,
-    "multipleOf": _multiple,
-    "not": _not,
-    "oneOf": _one_of,
-    "prefixItems": _prefix_items,
-    "properties": _properties,
-    "required": _required,
-    "type": _type,
-    "uniqueItems": _unique_items,
+_APPLY: dict[str, tuple[str, Callable[[_Walk, Node, Any, Any, _Result], None]]] = {
+    "$ref": ("any", _ref),
+    "additionalProperties": ("object", _additional_properties),
+    "allOf": ("any", _all_of),
+    "anyOf": ("any", _any_of),
+    "contains": ("array", _contains),
+    "dependentSchemas": ("object", _dependent_schemas),
+    "else": ("any", _beside),
+    "if": ("any", _if),
+    "items": ("array", _items),
+    "maxContains": ("array", _beside),
+    "minContains": ("array", _beside),
+    "not": ("any", _not),
+    "oneOf": ("any", _one_of),
+    "patternProperties": ("object", _pattern_properties),
+    "prefixItems": ("array", _prefix_items),
+    "properties": ("object", _properties),
+    "propertyNames": ("object", _property_names),
+    "then": ("any", _beside),
+    "unevaluatedItems": ("array", _unevaluated_items),
+    "unevaluatedProperties": ("object", _unevaluated_properties),
 }
+"""For each keyword the kind of value that it speaks of, and its rule."""

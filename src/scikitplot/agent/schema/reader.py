@@ -1,92 +1,100 @@
 """Reading a schema: every place is checked, and becomes a node.
 
-Imports `keywords` and `bounds`. Nothing is read twice and nothing is read by recursion, so a deep
-schema costs no stack. A node owns what it holds: a schema changed later changes nothing here.
+Imports `nodes`, `keywords`, `references`, `equality`, `patterns` and `formats`. Nothing is read by
+recursion, so a deep schema costs no stack, and no object is read twice, so one that holds another
+many times costs no more. A node owns what it holds: a schema changed later changes nothing here.
+Draft-07 is read into the keywords of 2020-12.
 """
 
 from __future__ import annotations
 
-import copy
 import math
+from collections.abc import Callable
+from itertools import chain
 from typing import Any
 
 from ..errors import SchemaError
-from ..values import clean_text
-from .bounds import MAX_DEPTH, MAX_SUBSCHEMAS, MAX_VALUES
-from .keywords import (
-    ANNOTATIONS,
-    ASSERTIONS,
-    LISTS,
-    NAMED,
-    SINGLE,
-    Refusal,
-    why_unknown,
+from ..values import clean_text, encode
+from .bounds import (
+    MAX_DEPTH,
+    MAX_LISTED,
+    MAX_PATTERNS,
+    MAX_SUBSCHEMAS,
+    MAX_VALUES,
+    NAMES_UNIT,
+    TEXT_UNIT,
 )
+from .equality import key
+from .keywords import ANNOTATIONS, DRAFTS, PLAIN, Draft, Refusal, draft_of, why_unknown
+from .nodes import Choices, Node
+from .patterns import PatternError, compile_pattern
+from .references import follow
 
-__all__ = ["Node", "read", "token"]
+__all__ = ["read"]
 
-_DRAFT = "https://json-schema.org/draft/2020-12/schema"
+_HERE = frozenset({"allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas"})
+"""Keywords whose schemas apply to the value itself, and not to a part of it."""
+
+FORMATS: dict[str, Callable[[str], bool]] = {}
+
+_COUNTED = frozenset({"const", "dependentRequired", "enum", "required"})
+"""Keywords that hold any number of values or names."""
 
 
-def token(name: str | int) -> str:
-    """Return one step of a JSON pointer, cut where it is very long.
+def read(schema: Any, assert_formats: bool) -> list[Node]:
+    """Return the nodes of `schema`, the root first.
 
-    Examples
-    --------
-    >>> from scikitplot.agent.schema.reader import token
-    >>> token("a/b"), token(3)
-    ('/a~1b', '/3')
+    Raises
+    ------
+    SchemaError
+        If any part of it is not a schema, or is more than can be enforced.
     """
-    text = clean_text(str(name), 60)
-    return "/" + text.replace("~", "~0").replace("/", "~1")
-
-
-class Node:
-    """One schema: its keywords, where subschemas are nodes.
-
-    Parameters
-    ----------
-    parent : Node or None
-        The node it was read under; None for the root.
-    place : tuple of str and int
-        The steps from the parent's place to this one.
-    """
-
-    __slots__ = ("depth", "never", "parent", "place", "rules")
-
-    def __init__(self, parent: Node | None, place: tuple[str | int, ...]) -> None:
-        self.parent = parent
-        self.place = place
-        self.depth: int = parent.depth + 1 if parent else 0
-        self.never = False
-        self.rules: dict[str, Any] = {}
-
-    @property
-    def pointer(self) -> str:
-        """JSON pointer of the schema."""
-        steps: list[str | int] = []
-        node: Node | None = self
-        while node:
-            steps[:0] = node.place
-            node = node.parent
-        return "".join(map(token, steps))
+    try:
+        draft = draft_of(schema.get("$schema", "") if isinstance(schema, dict) else "")
+    except Refusal as refusal:
+        raise SchemaError("$schema", "", str(refusal)) from None
+    return _Reader(schema, draft, assert_formats).read_all()
 
 
 class _Reader:
-    def __init__(self, assert_formats: bool) -> None:
+    def __init__(self, schema: Any, draft: Draft, assert_formats: bool) -> None:
+        self.schema = schema
+        self.draft = draft
+        self.is_07 = draft is DRAFTS["draft-07"]
+        self.declared = isinstance(schema, dict) and "$schema" in schema
         self.assert_formats = assert_formats
         self.nodes: list[Node] = []
         self.todo: list[tuple[Node, Any]] = []
+        self.seen: dict[int, Node] = {}  # by the id of the object it was read from
+        self.places = 0
         self.values = 0
+        self.references: list[tuple[Node, str]] = []
+        self.targets: dict[str, Node] = {}
+        self.patterns: dict[str, Callable[[str], bool]] = {}
+
+    def read_all(self) -> list[Node]:
+        self.node(None, (), self.schema)
+        while self.todo:
+            self.read(*self.todo.pop())
+            while self.references and not self.todo:
+                self.resolve(*self.references.pop())  # may find a place that was not read yet
+        return self.nodes
 
     def node(self, parent: Node | None, place: tuple[str | int, ...], schema: Any) -> Node:
-        node = Node(parent, place)
+        self.places += 1
+        node = self.seen.get(id(schema))
+        if node:
+            node.referred = True
+        else:
+            node = Node(parent, place)
+            self.nodes.append(node)
+            self.todo.append((node, schema))
+            if isinstance(schema, dict):
+                self.seen[id(schema)] = node
         if node.depth > MAX_DEPTH:
-            raise SchemaError("", node.pointer, f"more than {MAX_DEPTH} subschemas deep")
-        if len(self.nodes) == MAX_SUBSCHEMAS:
+            raise SchemaError("", node.pointer, f"more than {MAX_DEPTH} levels of subschemas")
+        if self.places > MAX_SUBSCHEMAS:
             raise SchemaError("", node.pointer, f"more than {MAX_SUBSCHEMAS} subschemas")
-        self.nodes.append(node)
-        self.todo.append((node, schema))
         return node
 
     def read(self, node: Node, schema: Any) -> None:
@@ -95,90 +103,204 @@ class _Reader:
             return
         if not isinstance(schema, dict):
             raise SchemaError("", node.pointer, "a schema is an object, true or false")
-        for keyword, value in schema.items():
+        places = self.places
+        keywords = schema.items()
+        if self.is_07 and "$ref" in schema:
+            keywords = {"$ref": schema["$ref"]}.items()  # what stands beside it does not count
+        for keyword, value in keywords:
+            if keyword in ANNOTATIONS:
+                continue
             if not isinstance(keyword, str):
                 raise SchemaError("", node.pointer, "a keyword is a string")
             try:
                 self.keyword(node, schema, keyword, value)
             except Refusal as refusal:
-                raise SchemaError(keyword, node.pointer, str(refusal)) from None
+                raise SchemaError(clean_text(keyword, 60), node.pointer, str(refusal)) from None
+        if self.places > places:
+            self.link(node)
 
     def keyword(self, node: Node, schema: dict[str, Any], keyword: str, value: Any) -> None:
-        if keyword in ASSERTIONS:
-            node.rules[keyword] = self.assertion(keyword, value)
-        elif keyword in SINGLE:
-            if keyword == "items" and isinstance(value, list):
-                raise Refusal('is a list, as in draft-07; write "prefixItems" instead')
+        draft = self.draft
+        if keyword in draft.plain:
+            self.plain(node, keyword, value)
+        elif keyword in draft.single and not (keyword == "items" and isinstance(value, list)):
             node.rules[keyword] = self.node(node, (keyword,), value)
-        elif keyword in LISTS:
+        elif keyword in draft.lists:
             if not isinstance(value, list) or not value:
                 raise Refusal("must be a list of one or more schemas")
-            node.rules[keyword] = [
-                self.node(node, (keyword, index), item) for index, item in enumerate(value)
-            ]
-        elif keyword in NAMED:
-            if not isinstance(value, dict):
+            node.rules[keyword] = self.each(node, keyword, value)
+        elif keyword in draft.named:
+            if not isinstance(value, dict) or not all(isinstance(name, str) for name in value):
                 raise Refusal("must be an object of schemas")
-            node.rules[keyword] = {
-                name: self.node(node, (keyword, name), item) for name, item in value.items()
-            }
+            self.named(node, keyword, value)
+        elif keyword == "items":
+            if not self.is_07:
+                raise Refusal('is a list, as in draft-07; write "prefixItems" instead')
+            node.rules["prefixItems"] = self.each(node, keyword, value)
+            node.written = {**node.written, "prefixItems": keyword, "items": "additionalItems"}
+        elif keyword == "$ref":
+            if not isinstance(value, str):
+                raise Refusal("must be a string")
+            self.references.append((node, value))
         elif keyword == "$schema":
-            if value != _DRAFT:
-                raise Refusal(f"must be {_DRAFT!r}; leave it out for that draft")
+            if draft_of(value) is not draft:
+                raise Refusal("must name the draft that the root names")
         elif keyword == "$id":
             if node.parent:
-                raise Refusal("only the root may have an $id; leave it out")
-        elif keyword not in ANNOTATIONS and not keyword.startswith("x-"):
-            raise Refusal(why_unknown(keyword, schema))
+                raise Refusal(
+                    "below the root would change what references mean; leave it out, and refer "
+                    'by a JSON pointer, as in "$ref": "#/$defs/name"'
+                )
+        elif not keyword.startswith("x-"):
+            raise Refusal(why_unknown(keyword, schema, draft))
 
-    def assertion(self, keyword: str, value: Any) -> Any:
-        if keyword == "format" and self.assert_formats:
-            raise Refusal("cannot be asserted")
-        read = ASSERTIONS[keyword](value)
-        if keyword in ("const", "enum"):
-            self.count(read)
-            return copy.deepcopy(read)
-        if keyword == "required":
-            self.values += len(read)
+    def each(self, node: Node, keyword: str, value: list[Any]) -> list[Node]:
+        return [self.node(node, (keyword, index), item) for index, item in enumerate(value)]
+
+    def named(self, node: Node, keyword: str, value: dict[str, Any]) -> None:
+        rule = keyword
+        if keyword == "dependencies":
+            lists = {name: item for name, item in value.items() if isinstance(item, list)}
+            self.plain(node, "dependentRequired", lists)
+            value = {name: item for name, item in value.items() if name not in lists}
+            rule = "dependentSchemas"
+            node.written = {**node.written, "dependentRequired": keyword, rule: keyword}
+        nodes = {name: self.node(node, (keyword, name), item) for name, item in value.items()}
+        if keyword == "patternProperties":
+            node.rules[keyword] = [
+                (source, self.pattern(source), below) for source, below in nodes.items()
+            ]
+            node.size += len(nodes)
+        elif keyword not in ("$defs", "definitions"):
+            node.rules[rule] = nodes
+
+    def plain(self, node: Node, keyword: str, value: Any) -> None:
+        rule = PLAIN[keyword](value)
+        if keyword in _COUNTED:
+            rule = self.counted(node, keyword, rule)
+        elif keyword == "uniqueItems":
+            node.deep += 1
+        elif keyword == "pattern":
+            rule = (rule, self.pattern(rule))
+        elif keyword == "format":
+            if not self.assert_formats:
+                return
+            if rule not in FORMATS:
+                known = ", ".join(sorted(FORMATS))
+                raise Refusal(f"cannot be asserted; the formats that can are {known}")
+            rule = (rule, FORMATS[rule])
+        node.rules[keyword] = rule
+
+    def counted(self, node: Node, keyword: str, rule: Any) -> Any:
+        if keyword == "required" or keyword == "dependentRequired":
+            names = rule if keyword == "required" else [*rule, *chain(*rule.values())]
+            self.charge(len(names))
+            node.size += len(names) // NAMES_UNIT
+            return rule
+        if not rule and not self.declared:
+            raise Refusal(
+                "is empty, so nothing would be allowed; list the values, or leave it out (it is "
+                'taken as it is where "$schema" names the draft)'
+            )
+        self.check(rule)
+        choices = _choices(rule)
+        node.deep += choices.has_list or choices.has_object
+        return choices
+
+    def pattern(self, source: str) -> Callable[[str], bool]:
+        if source not in self.patterns:
+            if len(self.patterns) == MAX_PATTERNS:
+                raise Refusal(f"more than {MAX_PATTERNS} different patterns in the whole schema")
+            try:
+                self.patterns[source] = compile_pattern(source)
+            except PatternError as error:
+                raise Refusal(f"the pattern is refused: {error}") from None
+        return self.patterns[source]
+
+    def charge(self, values: int) -> None:
+        self.values += values
         if self.values > MAX_VALUES:
-            raise Refusal(f"more than {MAX_VALUES} values in the whole schema")
-        return read
+            raise Refusal(f"more than {MAX_VALUES} values and names in the whole schema")
 
-    def count(self, choices: tuple[Any, ...]) -> None:
-        """Count the values in `choices`, and refuse what is not JSON."""
-        level: list[Any] = list(choices)
-        depth = 0
-        while level:
-            self.values += len(level)
-            if self.values > MAX_VALUES:
-                raise Refusal(f"more than {MAX_VALUES} values in the whole schema")
-            if depth > MAX_DEPTH:
-                raise Refusal(f"more than {MAX_DEPTH} levels deep")
-            depth += 1
+    def check(self, values: list[Any]) -> None:
+        """Count the values of an `enum`, and refuse what is not JSON."""
+        level = values
+        self.charge(len(level))
+        for _ in range(MAX_DEPTH):
             below: list[Any] = []
             for value in level:
                 kind = type(value)
-                if kind is list:
+                if kind is str:
+                    self.charge(len(value) // TEXT_UNIT)
+                elif kind is list:
+                    self.charge(len(value))
                     below += value
-                elif kind is dict and all(type(name) is str for name in value):
-                    below += value.values()
+                elif kind is dict:
+                    self.charge(2 * len(value))
+                    if not all(type(name) is str for name in value):
+                        raise Refusal("holds an object with a name that is no string")
+                    below += [*value, *value.values()]
                 elif kind is float and not math.isfinite(value):
                     raise Refusal("holds NaN or infinity, which is not JSON")
-                elif kind not in (str, int, float, bool) and value is not None:
+                elif kind not in (int, float, bool) and value is not None:
                     raise Refusal("holds a value that is not JSON")
             level = below
+            if not level:
+                return
+        raise Refusal(f"holds a value that is more than {MAX_DEPTH} levels deep")
+
+    def link(self, node: Node) -> None:
+        """List the nodes that are applied, and drop those that the keywords beside them disable."""
+        rules = node.rules
+        if "if" not in rules:
+            rules.pop("then", None)
+            rules.pop("else", None)
+        if "additionalItems" in rules:
+            rest = rules.pop("additionalItems")
+            if "prefixItems" in rules:
+                rules["items"] = rest
+        for keyword in ("unevaluatedItems", "unevaluatedProperties"):
+            if keyword in rules:
+                rules[keyword] = rules.pop(keyword)  # the last, because they look at all others
+        here: list[Node] = []
+        below: list[Node] = []
+        for keyword, rule in rules.items():
+            nodes = here if keyword in _HERE else below
+            if isinstance(rule, Node):
+                nodes.append(rule)
+            elif keyword == "patternProperties":
+                nodes += [part for _, _, part in rule]
+            elif keyword == "properties" or keyword == "dependentSchemas":
+                nodes += rule.values()
+            elif keyword in _HERE or keyword == "prefixItems":
+                nodes += rule
+        node.here = tuple(here)
+        node.below = tuple(below)
+
+    def resolve(self, node: Node, reference: str) -> None:
+        target = self.targets.get(reference)
+        if not target:
+            try:
+                steps, schema = follow(reference, self.schema)
+            except Refusal as refusal:
+                raise SchemaError("$ref", node.pointer, str(refusal)) from None
+            target = self.targets[reference] = self.node(self.nodes[0], steps, schema)
+            target.referred = True
+        if not node.rules:
+            node.alias = target
+        node.rules = {"$ref": target, **node.rules}
+        node.here += (target,)
 
 
-def read(schema: Any, assert_formats: bool) -> list[Node]:
-    """Return the nodes of `schema`, the root first and each after its parent.
-
-    Raises
-    ------
-    SchemaError
-        If any part of it is not a schema, or is more than can be enforced.
-    """
-    reader = _Reader(assert_formats)
-    reader.node(None, (), schema)
-    while reader.todo:
-        reader.read(*reader.todo.pop())
-    return reader.nodes
+def _choices(values: list[Any]) -> Choices:
+    kinds = set(map(type, values))
+    shown = [clean_text(encode(value), 60) for value in values[:MAX_LISTED]]
+    if len(values) > MAX_LISTED:
+        shown.append(f"or one of {len(values) - MAX_LISTED} more")
+    return Choices(
+        frozenset(map(key, values)),
+        tuple([value for value in values if not isinstance(value, (dict, list))]),
+        list in kinds,
+        dict in kinds,
+        ", ".join(shown),
+    )

@@ -8,7 +8,7 @@ from enum import Enum
 
 from ..decision import Decision, Usage, make_decision
 from ..errors import StateError
-from ..values import JSON, admit, encode, quote
+from ..values import JSON, admit, check_type, encode, quote
 from .fields import MAX_SAVED, Fields, optional_text, read_json
 
 __all__ = ["Step", "StepOutcome", "decision_text", "read_decision", "step_text"]
@@ -36,6 +36,18 @@ class StepOutcome(str, Enum):
     """The answer was taken; the run is completed."""
     REJECTED = "rejected"
     """The answer did not meet the ``done`` criterion; the run goes on."""
+
+
+_STEP_TYPES: tuple[tuple[str, tuple[type, ...]], ...] = (
+    ("index", (int,)),
+    ("decision", (Decision,)),
+    ("outcome", (StepOutcome,)),
+    ("code", (str, type(None))),
+    ("error", (str, type(None))),
+    ("attempts", (int,)),
+    ("started", (float,)),
+    ("seconds", (float,)),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +93,10 @@ class Step:
     attempts: int
     started: float
     seconds: float
+
+    def __post_init__(self) -> None:
+        for name, kinds in _STEP_TYPES:
+            check_type(name, getattr(self, name), *kinds)
 
     def to_dict(self) -> dict[str, JSON]:
         """Return the step as JSON, as it is saved."""
