@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from scikitplot.agent import JsonlAuditSink, ToolError
+from scikitplot.agent import JsonlAuditSink, StateError, ToolError
 from scikitplot.agent import __main__ as command_line
 from scikitplot.agent.audit.record import GENESIS, seal
 from scikitplot.agent.demo import Reference, RunFile, make_agent
@@ -129,6 +129,13 @@ def test_the_demo_prints_ascii_where_the_locale_has_nothing_else(tmp_path: Path)
     assert ": sound;" in run("verify", tmp_path / "trail.jsonl", env=C_LOCALE)
 
 
+def test_a_path_that_the_locale_cannot_show_is_no_crash(tmp_path: Path) -> None:
+    folder = tmp_path / "d\u00e9j\u00e0 \x1b[2K"
+    printed = run("demo", "--folder", folder, "--yes", env=C_LOCALE)
+    assert "\x1b" not in printed
+    assert ": sound;" in run("verify", folder / "trail.jsonl", env=C_LOCALE)
+
+
 def test_a_folder_that_cannot_be_used_is_said_to_be_so_in_one_sentence(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_bytes(b"mine")
@@ -140,7 +147,7 @@ def test_a_folder_that_cannot_be_used_is_said_to_be_so_in_one_sentence(tmp_path:
 
 
 @pytest.mark.parametrize("name", ["trail.jsonl", "run.jsonl"])
-@pytest.mark.parametrize("kind", ["link", "dangling", "folder", "junk"])
+@pytest.mark.parametrize("kind", ["link", "dangling", "folder", "pipe", "junk"])
 def test_what_is_in_a_folder_already_is_neither_followed_nor_lost(
     tmp_path: Path, name: str, kind: str
 ) -> None:
@@ -152,6 +159,8 @@ def test_what_is_in_a_folder_already_is_neither_followed_nor_lost(
             outside.write_bytes(b"")
     elif kind == "folder":
         (folder / name).mkdir()
+    elif kind == "pipe":
+        os.mkfifo(folder / name)
     else:
         (folder / name).write_bytes(b"mine\n")
     printed = run("demo", "--folder", folder, "--yes", code=1)
@@ -165,6 +174,24 @@ def test_what_is_in_a_folder_already_is_neither_followed_nor_lost(
         assert not outside.exists()
     elif kind == "junk":
         assert (folder / name).read_bytes().startswith(b"mine\n")
+
+
+def test_the_run_of_a_folder_is_replaced_only_by_its_next_revision(tmp_path: Path) -> None:
+    run("demo", "--folder", tmp_path, code=3)
+    store = RunFile(tmp_path)
+    state = store.last()
+    assert state is not None
+    head, steps = state.parts()
+    before = (tmp_path / "run.jsonl").read_bytes()
+    for expected in (None, state.revision - 1, state.revision + 1):
+        with pytest.raises(StateError, match="holds revision"):
+            store.commit(state.run_id, head, steps, expected=expected)
+    assert (tmp_path / "run.jsonl").read_bytes() == before
+    assert store.runs("awaiting_approval") == [state.run_id]
+    assert store.runs("completed") == []
+    store.delete("0" * 64)
+    store.delete(state.run_id)
+    assert store.load(state.run_id) is None
 
 
 def write(folder: Path, name: str) -> None:
@@ -247,6 +274,11 @@ def test_the_search_ranks_the_part_with_the_rarest_shared_words_first() -> None:
     assert len(reference.search("for", 1)) == 1
 
 
+def test_a_rare_word_counts_more_than_a_common_one_that_is_repeated() -> None:
+    reference = Reference({"many": "for for for for", "one": "for ever", "rare": "break"})
+    assert [hit["topic"] for hit in reference.search("break for", 3)] == ["rare", "many", "one"]
+
+
 def test_every_passage_of_the_reference_can_be_read_back() -> None:
     text = "one\n\n" + "two " * 400 + "\n\nthree"
     reference = Reference({"topic": text})
@@ -280,11 +312,11 @@ class Terminal:
     def until(self, text: str) -> None:
         while text not in self.printed:
             assert select.select([self._fd], [], [], 60)[0], f"no {text!r} in {self.printed!r}"
-            self.printed += os.read(self._fd, 10_000).decode()
+            self.printed += os.read(self._fd, 10_000).decode("utf-8", "replace")
 
-    def type(self, text: str) -> None:
+    def type(self, text: str | bytes) -> None:
         self.printed = ""
-        os.write(self._fd, text.encode())
+        os.write(self._fd, text.encode() if isinstance(text, str) else text)
 
     def interrupt(self) -> None:
         os.killpg(self._process.pid, signal.SIGINT)
@@ -292,7 +324,7 @@ class Terminal:
     def end(self) -> int:
         try:
             while more := os.read(self._fd, 10_000):
-                self.printed += more.decode()
+                self.printed += more.decode("utf-8", "replace")
         except OSError:  # how Linux says that nobody is there any more
             pass
         os.close(self._fd)
@@ -324,6 +356,17 @@ def test_whatever_is_not_yes_refuses_and_the_run_ends_without_writing(
     assert "denied (approval_denied)" in terminal.printed
     assert "note      none was written" in terminal.printed
     assert notes(tmp_path) == []
+
+
+def test_what_is_typed_in_another_encoding_is_no_crash(tmp_path: Path) -> None:
+    terminal = Terminal("demo", "--folder", tmp_path)
+    terminal.until("[y/N] ")
+    terminal.type("y\n")
+    terminal.until("Your name [")
+    terminal.type(b"J\xfcrg\x1b[2K\n")
+    assert terminal.end() == 0
+    assert "granted by: " in terminal.printed
+    assert "Traceback" not in terminal.printed
 
 
 def test_who_goes_away_at_the_prompt_leaves_the_run_waiting(tmp_path: Path) -> None:

@@ -261,7 +261,7 @@ def planner(state: RunState, tools: Any) -> Decision:
         note = {"name": f"note-{state.run_id[:8]}.md", "text": _note(state.goal, page)}
         return Decision.act("write", note, reason="keep the answer with its source")
     wrote = steps[2].outcome is StepOutcome.EXECUTED
-    reason = "the note is written" if wrote else "the note could not be written"
+    reason = "the note is written" if wrote else "the note is not written"
     return Decision.finish(_best_paragraph(state.goal, page["text"]), reason=reason)
 
 

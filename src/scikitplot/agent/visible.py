@@ -134,9 +134,9 @@ class Page:
     def _literals(self, start: str, text: str) -> None:
         """Add a text as literals of Python, one for each of its lines."""
         lines = re.findall(r"[^\n]*\n|[^\n]+", text) or [""]
-        if len(lines) == 1:
-            rows = self._quoted(text[: self._width], len(start))
-            if len(rows) == 1 and len(text) <= self._width:
+        if len(lines) == 1 and len(text) <= (1 + _MAX_MARKS) * self._width:
+            rows = self._quoted(text, len(start))
+            if len(rows) == 1:
                 self.lines.append(start + rows[0])
                 return
         below = len(start) - len(start.lstrip()) + 2
