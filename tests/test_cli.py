@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from scikitplot.agent import JsonlAuditSink, StateError, ToolError
+from scikitplot.agent import JsonlAuditSink, StateError, ToolError, read_audit
 from scikitplot.agent import __main__ as command_line
 from scikitplot.agent.audit.record import GENESIS, seal
 from scikitplot.agent.demo import Reference, RunFile, make_agent
@@ -120,7 +120,7 @@ def test_any_question_ends_in_a_sound_trail(tmp_path: Path, question: str) -> No
 
 
 def test_the_demo_prints_ascii_where_the_locale_has_nothing_else(tmp_path: Path) -> None:
-    question = "what is a \u201cgenerator\u201d \U0001f600?"
+    question = f"what is a \u201cgenerator\u201d {60 * chr(0x1F600)}?"
     printed = run("demo", "--folder", tmp_path, "--yes", "--question", question, env=C_LOCALE)
     assert printed.isascii()
     assert all(len(line) <= 80 for line in printed.split("\n") if str(tmp_path) not in line)
@@ -130,10 +130,12 @@ def test_the_demo_prints_ascii_where_the_locale_has_nothing_else(tmp_path: Path)
 
 
 def test_a_path_that_the_locale_cannot_show_is_no_crash(tmp_path: Path) -> None:
-    folder = tmp_path / "d\u00e9j\u00e0 \x1b[2K"
-    printed = run("demo", "--folder", folder, "--yes", env=C_LOCALE)
-    assert "\x1b" not in printed
-    assert ": sound;" in run("verify", folder / "trail.jsonl", env=C_LOCALE)
+    for number, env in enumerate((C_LOCALE, {"PYTHONIOENCODING": "ascii:strict"})):
+        folder = tmp_path / f"d\u00e9j\u00e0 \x1b[2K {number}"
+        printed = run("demo", "--folder", folder, "--yes", env=env)
+        assert printed.isascii()
+        assert "\x1b" not in printed
+        assert ": sound;" in run("verify", folder / "trail.jsonl", env=env)
 
 
 def test_a_folder_that_cannot_be_used_is_said_to_be_so_in_one_sentence(tmp_path: Path) -> None:
@@ -255,6 +257,14 @@ def test_the_demo_works_whatever_the_reference_holds(
     assert all(line.isprintable() for line in printed.split("\n"))
 
 
+def test_a_trail_that_is_cut_behind_the_demos_back_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(command_line, "read_audit", lambda trail: list(read_audit(trail))[:-1])
+    assert command_line.main(["demo", "--folder", str(tmp_path), "--yes"]) == 1
+    assert ": cut: the trail ends before record " in capsys.readouterr().out
+
+
 def test_without_the_reference_the_demo_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -280,7 +290,7 @@ def test_a_rare_word_counts_more_than_a_common_one_that_is_repeated() -> None:
 
 
 def test_every_passage_of_the_reference_can_be_read_back() -> None:
-    text = "one\n\n" + "two " * 400 + "\n\nthree"
+    text = "one\n\nsmall\n\n" + "two " * 400 + "\n\nthree"
     reference = Reference({"topic": text})
     parts = reference.read("topic", 0)["parts"]
     read = [reference.read("topic", part)["text"] for part in range(parts)]
@@ -381,7 +391,7 @@ def test_an_interrupt_is_one_sentence_that_says_how_to_go_on(tmp_path: Path) -> 
     terminal = Terminal("demo", "--folder", tmp_path)
     terminal.until("[y/N] ")
     terminal.interrupt()
-    assert terminal.end() == 130
+    assert terminal.end() == 130, terminal.printed
     assert "Traceback" not in terminal.printed
     assert f"demo --folder {tmp_path}" in terminal.printed
     run("demo", "--folder", tmp_path, "--yes")

@@ -42,7 +42,7 @@ HOSTILE = {
     "fillers": "a\u3164\u115f\u2800\uffa0b",
     "C1 controls": "a\x9b2Kb\x7f\x00",
     "marks that reach into other lines": "a" + "\u0301" * 50,
-    "marks with no letter": "\u0301\u20dda \u0301",
+    "marks with no letter": "\u0301\u20dda \u0301\u3164\u0301",
     "quotes and backslashes": "\\u202e \\\\ \" ' \\x1b",
     "wide characters": "\u8a9e" * 200,
     "private use": "\ue000\U0010ffff",
@@ -84,7 +84,7 @@ def assert_harmless(view: str, width: int = 80) -> None:
     for line in view.split("\n"):
         assert line.isprintable()
         assert not INVISIBLE.search(line)
-        assert not re.search(r"[\u0300-\u036f]{5}|[ \"'|][\u0300-\u036f]", line)
+        assert not re.search(r"[\u0300-\u036f]{5}|([ \"'|]|\\u3164)[\u0300-\u036f]", line)
         assert columns(line) <= width
 
 
@@ -134,6 +134,16 @@ def test_no_value_of_a_request_passes_for_a_line_of_the_view(text: str) -> None:
     )
     for line in view[head:]:
         assert inside.fullmatch(line), line
+
+
+@hostile
+def test_no_reason_or_name_of_a_request_passes_for_a_line_of_the_view(text: str) -> None:
+    view = show_request(request(tool=text, scopes=(text, text), reasons=(text, text)))
+    label = re.compile(r"  (tool|effect|scopes|because|run|digest|arguments) +\S?.*| {11}\|( .*)?")
+    first, *lines = view.split("\n")
+    assert first == "A call waits for a person"
+    for line in lines:
+        assert label.fullmatch(line), line
 
 
 @given(st.text(st.one_of(st.characters(codec="utf-8"), st.sampled_from("\n\n \\\"'\x1b\u202e"))))
