@@ -139,7 +139,7 @@ def test_no_value_of_a_request_passes_for_a_line_of_the_view(text: str) -> None:
 @hostile
 def test_no_reason_or_name_of_a_request_passes_for_a_line_of_the_view(text: str) -> None:
     view = show_request(request(tool=text, scopes=(text, text), reasons=(text, text)))
-    label = re.compile(r"  (tool|effect|scopes|because|run|digest|arguments) +\S?.*| {11}\|( .*)?")
+    label = re.compile(r"  (tool|effect|scopes|because|run|digest|arguments)( .*)?| {11}\|( .*)?")
     first, *lines = view.split("\n")
     assert first == "A call waits for a person"
     for line in lines:
