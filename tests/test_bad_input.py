@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -74,6 +75,7 @@ HOSTILE = {
     "a number as key": {1: 1},
     "a huge integer": 10**10_000,
     "a subclass": Sub("x"),
+    "a tuple": (1, 2),
     "a generator": (i for i in ()),
     "a range": range(3),
 }
@@ -107,6 +109,9 @@ def test_hostile_arguments_are_denied_with_their_place(value: Any) -> None:
 def test_a_hostile_answer_fails_the_run(value: Any) -> None:
     agent = Agent([], lambda state, tools: Decision.finish({"a": value}))
     state = agent.run("goal")
+    if isinstance(value, tuple):
+        assert state.answer == {"a": list(value)}
+        return
     assert (state.status.value, state.stop_reason) == ("failed", "invalid_decision")
     assert state.error.startswith("the answer/a")
     intact(agent, state)
@@ -328,6 +333,9 @@ def test_a_hostile_result_fails_its_step_and_the_run_goes_on(value: Any) -> None
     state = agent.run("goal")
     assert state.status.value == "completed"
     step = state.steps[0]
+    if isinstance(value, tuple):  # the one thing that is converted
+        assert step.result == {"rows": [list(value)]}
+        return
     code = "result_too_large" if isinstance(value, str) and len(value) > 10**6 else "invalid_result"
     assert step.outcome.value == "failed"
     assert step.code in (code, "result_too_large")
@@ -393,6 +401,35 @@ def test_arguments_that_the_function_cannot_take_are_denied_and_not_dropped() ->
     assert "/txet" in step.error
     assert "'text'" in step.error
     assert calls == []
+
+
+def test_arguments_that_cannot_be_judged_are_denied() -> None:
+    """However little of the stack the caller left, a run ends without an exception."""
+    recursive = {
+        "type": "object",
+        "properties": {"in": {"$ref": "#"}},
+        "required": [],
+        "additionalProperties": False,
+    }
+    tool = Tool("nest", lambda **given: 0, parameters=recursive)
+    arguments: dict[str, Any] = {}
+    for _ in range(60):
+        arguments = {"in": arguments}
+    outcomes = set()
+
+    def deep(frames: int) -> None:
+        if frames:
+            deep(frames - 1)
+        elif tool.problems(arguments):
+            outcomes.add("denied")
+        else:
+            outcomes.add("judged")
+
+    limit = sys.getrecursionlimit()
+    for left in range(60, 400, 20):
+        with contextlib.suppress(RecursionError):  # where not even the call itself fits
+            deep(limit - left)
+    assert outcomes == {"denied", "judged"}
 
 
 # The approver, done, and the clocks

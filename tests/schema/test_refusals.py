@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from scikitplot.agent import schema
 from scikitplot.agent.errors import SchemaError
+from scikitplot.agent.schema.keywords import DRAFTS
 
 DRAFT_07 = {"$schema": "http://json-schema.org/draft-07/schema#"}
 
@@ -38,6 +41,7 @@ ROWS: list[tuple[Any, str, str, str]] = [
     ({"enum": "a"}, "enum", "", "a list of values"),
     ({"const": float("nan")}, "const", "", "not JSON"),
     ({"const": (1, 2)}, "const", "", "not JSON"),
+    ({"const": 10**5000}, "const", "", "4096 bits"),
     ({"const": {1: 2}}, "const", "", "no string"),
     ({"allOf": []}, "allOf", "", "one or more"),
     ({"anyOf": {}}, "anyOf", "", "one or more"),
@@ -52,6 +56,7 @@ ROWS: list[tuple[Any, str, str, str]] = [
     ({**DRAFT_07, "dependentSchemas": {}}, "dependentSchemas", "", '"dependencies"'),
     ({**DRAFT_07, "unevaluatedItems": False}, "unevaluatedItems", "", "draft 2020-12"),
     ({"$schema": "http://json-schema.org/draft-04/schema#"}, "$schema", "", "2020-12"),
+    ({"$schema": ""}, "$schema", "", "2020-12"),
     ({"$schema": 7}, "$schema", "", "2020-12"),
     ({"not": DRAFT_07}, "$schema", "/not", "the root"),
     ({"not": {"$id": "https://example.com"}}, "$id", "/not", "below the root"),
@@ -127,3 +132,28 @@ def test_an_empty_enum_is_taken_only_where_the_draft_is_named() -> None:
     assert "nothing is allowed" in schema.validate(asked, 1)[0].message
     with pytest.raises(SchemaError):
         schema.compile({"enum": []})
+
+
+KEYWORDS = sorted({name for draft in DRAFTS.values() for name in draft.keywords})
+ANYTHING = st.recursive(
+    st.sampled_from([None, True, False, 0, -1, 1.5, 10**400, float("nan"), b"a", (1,)])
+    | st.sampled_from(["", "a", "(", "#", "#/not", "#/$defs/a", "object", "\ud800"]),
+    lambda part: (
+        st.lists(part, max_size=3)
+        | st.dictionaries(st.sampled_from([*KEYWORDS, "a", 1]), part, max_size=4)
+    ),
+    max_leaves=12,
+)
+
+
+@given(ANYTHING, st.lists(ANYTHING, max_size=4))
+def test_whatever_is_given_nothing_but_a_schema_error_is_raised(
+    asked: Any, values: list[Any]
+) -> None:
+    try:
+        compiled = schema.compile(asked)
+    except SchemaError:
+        return
+    for value in values:
+        compiled.accepts(value)
+        schema.validate(compiled, value)

@@ -150,6 +150,21 @@ def test_a_value_that_is_not_json_is_invalid_and_told_as_such(value: object) -> 
     assert "is no JSON value" in compiled.problems(value)[0].message
 
 
+def test_a_name_that_is_no_string_breaks_nothing() -> None:
+    patterns = {"patternProperties": {"a": {}}, "additionalProperties": False}
+    for asked in (patterns, SAVE, {"const": {"1": 2}}):
+        compiled = schema.compile(asked)
+        assert not compiled.accepts({1: 2})
+        assert compiled.problems({1: 2})
+
+
+def test_integers_of_any_length_are_compared() -> None:
+    long = 10**10_000
+    for asked in ({"maximum": 5}, {"multipleOf": 3}, {"enum": [1, 2]}, {"maximum": long - 1}):
+        assert schema.validate(asked, long)
+    assert schema.validate({"uniqueItems": True, "minimum": long}, [long, long + 1]) == []
+
+
 def test_all_problems_are_listed_each_with_its_place_and_rule() -> None:
     problems = schema.validate(SAVE, {"name": "", "size": "big", "sise": 1})
     assert {(problem.pointer, problem.rule) for problem in problems} == {
@@ -235,6 +250,16 @@ def test_a_message_never_holds_what_the_value_holds(asked: Any, data: st.DataObj
     for problem in schema.validate(asked, value):
         for told in (secret, "31415926", "27.182818"):
             assert told not in problem.message
+
+
+def test_a_format_is_an_annotation_unless_it_is_asserted() -> None:
+    asked = {"properties": {"day": {"format": "date"}}}
+    value = {"day": "2023-02-29"}
+    assert schema.validate(asked, value) == []
+    (problem,) = schema.validate(schema.compile(asked, assert_formats=True), value)
+    assert str(problem) == '/day: must have the format "date"'
+    with pytest.raises(schema.SchemaError, match="cannot be asserted; the formats that can are"):
+        schema.compile({"format": "int32"}, assert_formats=True)
 
 
 def test_a_disagreement_of_the_two_ways_denies(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -182,21 +182,21 @@ class Loop:
             yield from self._fail("invalid_decision", error)
             return
         ledger.count_decision(reply.usage)
-        arguments, text, fault = None, "null", ""
+        is_act, arguments, text = reply.kind == "act", None, "null"
+        fault = ": those of a saved step that could not be kept"
         try:
-            arguments, text = admit(reply.arguments if reply.kind == "act" else reply.answer)
+            payload = reply.arguments if is_act else reply.answer
+            arguments, text = admit(payload, allow_tuples=not is_act)
         except InvalidValue as error:
-            if reply.kind == "finish":
-                yield from self._fail("invalid_decision", f"the answer{_at(error)}")
-                return
             fault = _at(error)
-        if reply.kind == "act" and arguments is None and not fault:
-            fault = ": those of a saved step that could not be kept"
+            if not is_act:
+                yield from self._fail("invalid_decision", f"the answer{fault}")
+                return
         step = ledger.begin(decision_text(reply, text), started)
         if self._rules.limits.max_tokens is not None and reply.usage is None:
             told = "max_tokens is set and the planner reported no usage"
             yield from self._fail("usage_not_reported", told)
-        elif reply.kind == "finish":
+        elif not is_act:
             if self._has_done:
                 yield ledger.commit()  # before its effect can be seen
             yield from self._check(text)
@@ -316,7 +316,7 @@ class Loop:
             ledger.end_call(step, failed, code=reply.code, error=reply.error)
         else:
             try:
-                result = admit(reply, most)[1]
+                result = admit(reply, most, allow_tuples=True)[1]
             except ValueTooLarge as error:
                 told = f"the result is too large: {error.reason}; max_result_bytes is {most}"
                 ledger.end_call(step, failed, code="result_too_large", error=told)

@@ -190,7 +190,7 @@ class Tool:
                 f"not {type_name(parameters)}"
             )
         try:
-            copy: dict[str, JSON] = admit(parameters, max_depth=256)[0]
+            copy: dict[str, JSON] = admit(parameters, max_depth=256, allow_tuples=True)[0]
         except InvalidValue as error:
             raise ValueError(
                 f"Tool {self.name!r}: parameters{error.pointer}: {error.reason}"
@@ -265,19 +265,17 @@ class Tool:
         >>> [str(problem) for problem in Tool("ping", lambda: "pong").problems({"host": "a"})]
         ['/host: is not allowed here']
         """
-        if self._schema.accepts(arguments):
-            takes = self._takes
-            if takes is None or takes.issuperset(arguments):
-                return []
-            return [
-                schema.Problem(
-                    pointer([name]), "signature", "not an argument" + _nearest(name, takes)
-                )
-                for name in arguments
-                if name not in takes
-            ]
-        return schema.validate(self._schema, arguments) or [
-            schema.Problem("", "schema", "refused by one check and not by the other")
+        try:
+            problems = schema.validate(self._schema, arguments)
+        except RecursionError:  # the caller left no room on the stack; what is not judged is denied
+            return [schema.Problem("", "depth", "cannot be judged so deep in the call stack")]
+        takes = self._takes
+        if problems or takes is None or takes.issuperset(arguments):
+            return problems
+        return [
+            schema.Problem(pointer([name]), "signature", "not an argument" + _nearest(name, takes))
+            for name in arguments
+            if name not in takes
         ]
 
     def describe(self) -> dict[str, JSON]:

@@ -4,9 +4,9 @@ Imports the standard library alone. Everything that comes from a planner, a tool
 file passes through here before it is used, and these rules hold for it:
 
 * JSON types only, exactly (no subclasses), no NaN, no infinity, no lone surrogate, string keys;
-* at most `MAX_DEPTH` levels, `MAX_INT_DIGITS` digits in an integer, and a number of bytes that the
+* at most `MAX_DEPTH` levels, `MAX_INT_BITS` bits in an integer, and a number of bytes that the
   caller names, counted on the canonical text; the cost of a refusal is bounded by the same number;
-* nothing is converted but a tuple, which becomes a list;
+* nothing is converted but, where the caller allows it, a tuple, which becomes a list;
 * a refusal names the place and the type, never the value.
 """
 
@@ -24,7 +24,7 @@ __all__ = [
     "JSON",
     "MAX_BYTES",
     "MAX_DEPTH",
-    "MAX_INT_DIGITS",
+    "MAX_INT_BITS",
     "MAX_TEXT",
     "InvalidValue",
     "ValueTooLarge",
@@ -49,8 +49,8 @@ JSON: TypeAlias = Any
 MAX_DEPTH = 64
 """Levels of lists and objects in one value."""
 
-MAX_INT_DIGITS = 640
-"""Decimal digits of an integer: what every Python can read and write, whatever its limit is."""
+MAX_INT_BITS = 4_096
+"""Bits of an integer, some 1,233 decimal digits."""
 
 MAX_BYTES = 1_000_000
 """Bytes of the canonical text of one call's arguments, or of one answer."""
@@ -58,7 +58,7 @@ MAX_BYTES = 1_000_000
 MAX_TEXT = 100_000
 """Characters of a goal, a reason or a name of a person."""
 
-_INT_BOUND = 10**MAX_INT_DIGITS
+_INT_BOUND = 2**MAX_INT_BITS
 
 encode: Callable[[JSON], str] = json.JSONEncoder(
     sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False, check_circular=False
@@ -104,7 +104,11 @@ def pointer(parts: Iterable[str | int]) -> str:
 
 
 def admit(
-    value: object, max_bytes: int = MAX_BYTES, *, max_depth: int = MAX_DEPTH
+    value: object,
+    max_bytes: int = MAX_BYTES,
+    *,
+    max_depth: int = MAX_DEPTH,
+    allow_tuples: bool = False,
 ) -> tuple[JSON, str]:
     """Return a strict copy of `value` and its canonical text, or raise `InvalidValue`.
 
@@ -116,11 +120,13 @@ def admit(
         The most bytes that the canonical text may have in UTF-8.
     max_depth : int, default=64
         The most levels of lists and objects.
+    allow_tuples : bool, default=False
+        Whether a tuple is taken, as a list; its saved form differs from what was given.
 
     Returns
     -------
     copy : JSON
-        A copy that shares nothing mutable with `value`; tuples have become lists.
+        A copy that shares nothing mutable with `value`.
     text : str
         The copy's canonical text.
 
@@ -132,19 +138,22 @@ def admit(
     Examples
     --------
     >>> from scikitplot.agent.values import admit
-    >>> admit({"b": (1, 2), "a": None})
+    >>> admit({"b": [1, 2], "a": None})
     ({'b': [1, 2], 'a': None}, '{"a":null,"b":[1,2]}')
     >>> admit({"when": [1, {2}]})
     Traceback (most recent call last):
         ...
     scikitplot.agent.values.InvalidValue: /when/1: a set is no JSON value
     """
-    room = [max_bytes]
+    room = [max_bytes, allow_tuples]
     try:
         copy = _copy(value, max_depth, room)
     except RuntimeError:  # another thread changes it, so that it cannot be iterated
         raise InvalidValue("it changes while it is read") from None
-    text = encode(copy)
+    try:
+        text = encode(copy)
+    except ValueError:  # sys.set_int_max_str_digits was set lower than ours
+        raise InvalidValue("an integer of more digits than this Python is set to write") from None
     size = len(text) if text.isascii() else len(text.encode())
     if size > max_bytes:
         raise ValueTooLarge(f"{size} bytes of JSON, {max_bytes} are allowed")
@@ -152,8 +161,9 @@ def admit(
 
 
 def _copy(value: Any, depth: int, room: list[int]) -> JSON:
-    # `room` is what is left of a lower bound of the text's size, so that neither a huge value nor
-    # a small one that refers to itself many times costs more than the limit allows.
+    # `room` holds what is left of a lower bound of the text's size, so that neither a huge value
+    # nor a small one that refers to itself many times costs more than the limit allows; and
+    # whether tuples are taken.
     kind = type(value)
     if kind is str:
         room[0] -= len(value) + 2
@@ -169,7 +179,7 @@ def _copy(value: Any, depth: int, room: list[int]) -> JSON:
         return value
     if kind is int:
         if not -_INT_BOUND < value < _INT_BOUND:
-            raise InvalidValue(f"an integer of more than {MAX_INT_DIGITS} digits")
+            raise InvalidValue(f"an integer of more than {MAX_INT_BITS} bits")
         return value
     if kind is float:
         if not math.isfinite(value):
@@ -179,7 +189,7 @@ def _copy(value: Any, depth: int, room: list[int]) -> JSON:
         if depth == 0:
             raise InvalidValue("lists and objects nested too deep")
         return _copy_object(value, depth - 1, room)
-    if kind is list or kind is tuple:
+    if kind is list or (kind is tuple and room[1]):
         if depth == 0:
             raise InvalidValue("lists and objects nested too deep")
         items = []

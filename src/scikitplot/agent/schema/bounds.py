@@ -23,11 +23,14 @@ __all__ = [
     "MAX_VALUES",
     "MAX_WEIGHT",
     "NAMES_UNIT",
+    "STATES_UNIT",
     "TEXT_UNIT",
     "TooMuch",
     "guarded",
     "metered",
     "spend",
+    "too_many_steps",
+    "too_nested",
 ]
 
 MAX_DEPTH = 64
@@ -67,6 +70,9 @@ TEXT_UNIT = 32
 
 KEY_UNIT = 8
 """Characters of the canonical text of a value that count as a step, where it is compared whole."""
+
+STATES_UNIT = 4
+"""States of a pattern that count as one more look at a text."""
 
 NAMES_UNIT = 16
 """Names of a `required` list that count as a step."""
@@ -116,10 +122,12 @@ def spend(steps: int) -> None:
 
 
 def too_many_steps() -> TooMuch:
+    """Return what to raise where the steps of a validation are spent."""
     return TooMuch(f"takes more than {MAX_STEPS} steps to validate")
 
 
 def too_nested() -> TooMuch:
+    """Return what to raise where too many schemas apply inside each other."""
     return TooMuch(f"is nested too deep: more than {MAX_NESTING} schemas apply inside each other")
 
 

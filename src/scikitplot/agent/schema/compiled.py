@@ -112,6 +112,11 @@ def compile(schema: dict[str, Any] | bool, *, assert_formats: bool = False) -> C
     assert_formats : bool, default=False
         Whether `format` is checked; otherwise it is an annotation.
 
+    Returns
+    -------
+    CompiledSchema
+        The schema, which threads may share.
+
     Raises
     ------
     SchemaError
@@ -137,6 +142,11 @@ def validate(schema: CompiledSchema | dict[str, Any] | bool, value: Any) -> list
         A schema; one that is used again is better compiled once.
     value : JSON
         A value of dicts, lists, strings, numbers, booleans and None, of exactly these types.
+
+    Returns
+    -------
+    list of Problem
+        What is wrong with it.
 
     Raises
     ------

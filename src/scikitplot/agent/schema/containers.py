@@ -114,16 +114,21 @@ def members_by_pattern(
     declared: dict[str, Table],
     patterns: list[tuple[Callable[[str], bool], Table]],
     others: Table,
-    counted: bool,
+    looks: int,
 ) -> Test:
-    """Return the test of objects whose members meet the tables for what is in their names too."""
+    """Return the test of objects whose members meet the tables for what is in their names too.
+
+    A name of `TEXT_UNIT` characters or less is counted as `looks`, 0 if nothing is counted.
+    """
     tables = _Members(declared, others)
 
     def test(value: dict[str, Any]) -> bool:
         for name, item in value.items():
             kind = type(item)
-            if counted:
-                spend(len(patterns) * (1 + len(name) // TEXT_UNIT))
+            if type(name) is not str:
+                return False
+            if looks:
+                spend(looks * (1 + len(name) // TEXT_UNIT))
             found = [table for matches, table in patterns if matches(name)]
             if name in declared or not found:
                 found.append(tables[name])

@@ -38,7 +38,7 @@ def key(value: Any, depth: int = 0) -> str:
             raise TooMuch(f"is nested deeper than {MAX_DEPTH} levels")
         if kind is list:
             return "[" + ",".join([key(item, depth + 1) for item in value]) + "]"
-        pairs = [f"{quote(name)}:{key(item, depth + 1)}" for name, item in value.items()]
+        pairs = [f"{key(name)}:{key(item, depth + 1)}" for name, item in value.items()]
         return "{" + ",".join(sorted(pairs)) + "}"
     return str(value)
 

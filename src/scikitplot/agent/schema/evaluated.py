@@ -49,6 +49,7 @@ class Collectors:
         self._own_test = own_test
         self._guard = guard
         self._collectors: dict[tuple[Node, type], Collector] = {}
+        self._guarded: dict[tuple[Node, type], Collector] = {}
 
     def collector(self, node: Node, kind: type) -> Collector:
         """Return the collector of `node` for objects or for arrays."""
@@ -58,8 +59,10 @@ class Collectors:
         return self._collectors[place]
 
     def _below(self, node: Node, kind: type) -> Collector:
-        guarded: Collector = self._guard(node, kind, self.collector(node, kind))
-        return guarded
+        place = (node, kind)
+        if place not in self._guarded:
+            self._guarded[place] = self._guard(node, kind, self.collector(node, kind))
+        return self._guarded[place]
 
     def _make(self, node: Node, kind: type) -> Collector:
         test = self._own_test(node, kind)
@@ -101,10 +104,13 @@ class Collectors:
         patterns = [matches for _, matches, _ in rules.get("patternProperties", ())]
 
         def own(value: dict[str, Any]) -> Seen:
-            named = declared.intersection(value)
-            if not patterns:
-                return named
-            return named.union(n for n in value if any(matches(n) for matches in patterns))
+            found = set()
+            for name in value:
+                for matches in patterns:
+                    if matches(name):
+                        found.add(name)
+                        break
+            return declared.intersection(value) | found
 
         return own
 
@@ -119,12 +125,12 @@ class Collectors:
             seen = frozenset(range(min(first, len(value))))
             if table is None:
                 return seen
-            tests = [table[type(item)] for item in value]
-            return seen.union(
-                index
-                for index, (asked, item) in enumerate(zip(tests, value, strict=True))
-                if asked is None or asked(item)
-            )
+            found = set()
+            for index, item in enumerate(value):
+                asked = table[type(item)]
+                if asked is None or asked(item):
+                    found.add(index)
+            return seen | found
 
         return own
 

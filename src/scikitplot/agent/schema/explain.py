@@ -81,8 +81,7 @@ class _Walk:
         return text
 
     def visit(self, node: Node, value: Any) -> _Result:
-        while node.alias:
-            node = node.alias
+        node = node.alias or node
         if node.referred:
             known = self.known.get((node, id(value)))  # the value outlives the walk
             if known is not None:
@@ -97,7 +96,7 @@ class _Walk:
         if kind is None:
             found.append(((), "type", f"a {type_name(value)} is no JSON value"))
             return result
-        self.spend(1)
+        self.spend(1 + node.size * (len(value) // TEXT_UNIT) if kind == "string" else 1)
         self.depth -= 1
         if self.depth < 0:
             raise too_nested()
@@ -105,9 +104,7 @@ class _Walk:
             if keyword in RULES:
                 about, rule = RULES[keyword]
                 if about == kind or about == "any":
-                    if kind == "string":
-                        self.spend(len(value) // TEXT_UNIT)
-                    elif keyword == "required" or keyword == "dependentRequired":
+                    if keyword == "required" or keyword == "dependentRequired":
                         self.spend(len(argument) // NAMES_UNIT)
                     for text in rule(argument, value, self.find_key):
                         found.append(((), node.written.get(keyword, keyword), text))
@@ -118,6 +115,7 @@ class _Walk:
                 if about == kind or about == "any":
                     apply(self, node, argument, value, result)
         if len(found) > 1:
+            self.spend(2 * len(found))  # a text costs more than to find that there is one to write
             result.found = list(dict.fromkeys(found))[:MAX_PROBLEMS]
         self.depth += 1
         if node.referred:
@@ -255,7 +253,11 @@ def _pattern_properties(
     result: _Result,
 ) -> None:
     for name, item in value.items():
-        walk.spend(len(asked) * (1 + len(name) // TEXT_UNIT))
+        if type(name) is not str:
+            text = f"has a name that is no string but a {type_name(name)}"
+            result.found.append(((), "patternProperties", text))
+            continue
+        walk.spend(node.size * (1 + len(name) // TEXT_UNIT))
         for _, matches, below in asked:
             if matches(name):
                 walk.part(node, "patternProperties", below, name, item, result)
@@ -267,7 +269,7 @@ def _additional_properties(
     declared = node.rules.get("properties", ())
     patterns = node.rules.get("patternProperties", ())
     for name, item in value.items():
-        if name not in declared and not any(matches(name) for _, matches, _ in patterns):
+        if name not in declared and not any(matches(str(name)) for _, matches, _ in patterns):
             walk.part(node, "additionalProperties", below, name, item, result)
 
 

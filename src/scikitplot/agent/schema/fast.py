@@ -11,9 +11,10 @@ over. The tables of nodes for parts of the value are only referred to, so they m
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Callable
 from functools import cache
 from itertools import count
-from typing import Any
+from typing import Any, TypeAlias
 
 from . import containers
 from .bounds import KEY_UNIT, guarded, metered, spend
@@ -121,7 +122,7 @@ class _Builder:
         if list in tests:
             tests[list] += self.arrays(rules)
         if dict in tests:
-            tests[dict] += self.objects(rules)
+            tests[dict] += self.objects(rules, node.size if self.counted else 0)
         return tests
 
     def choices(self, choices: Choices, tests: Parts) -> None:
@@ -169,7 +170,7 @@ class _Builder:
             tests.append(self.unique)
         return [test for test in tests if test]
 
-    def objects(self, rules: dict[str, Any]) -> list[Test]:
+    def objects(self, rules: dict[str, Any], looks: int) -> list[Test]:
         tests = [containers.size(rules.get("minProperties", 0), rules.get("maxProperties"))]
         declared = {name: self.made[node] for name, node in rules.get("properties", {}).items()}
         others, whole = self.table_for(rules.get("additionalProperties"))
@@ -182,8 +183,7 @@ class _Builder:
             (matches, self.made[node]) for _, matches, node in rules.get("patternProperties", ())
         ]
         if patterns:
-            test = containers.members_by_pattern(declared, patterns, others, self.counted)
-            tests.append(test)
+            tests.append(containers.members_by_pattern(declared, patterns, others, looks))
         elif declared or not (whole and others == ANY):
             tests.append(containers.members(declared, others))
         return [test for test in tests if test]
@@ -233,11 +233,11 @@ def _one_of_scalars(scalars: list[Any]) -> Test:
     if len(scalars) <= _FEW or type(scalars[0]) is str:
         return frozenset(scalars).__contains__
     ordered = sorted(scalars)
-    count = len(ordered)
+    end = len(ordered)
 
     def found(value: float) -> bool:
         index = bisect_left(ordered, value)
-        return index < count and ordered[index] == value
+        return index < end and ordered[index] == value
 
     return found
 
@@ -290,7 +290,7 @@ def _required(names: tuple[str, ...]) -> Test | None:
 # Each rule below adds its tests to those of the types it speaks of, and takes away the types that
 # it excludes.
 
-_Made = dict[Node, Table]
+_Made: TypeAlias = dict[Node, Table]
 
 
 def _all_of(nodes: list[Node], tests: Parts, made: _Made) -> None:
@@ -381,7 +381,7 @@ def _choose(condition: Test | None, then: Test | None, other: Test | None) -> Te
     return test
 
 
-_IN_PLACE: dict[str, Any] = {
+_IN_PLACE: dict[str, Callable[[Any, Parts, _Made], None]] = {
     "$ref": _ref,
     "allOf": _all_of,
     "anyOf": _any_of,

@@ -109,7 +109,7 @@ def _post_order(
                         break
                     done[below] = True
                     order.append(below)
-                elif not done[below]:
+                elif not done[below] and not loop:
                     nodes = [node for node, _ in path]
                     loop = nodes[nodes.index(below) :]
             else:

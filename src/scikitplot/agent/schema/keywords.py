@@ -74,7 +74,7 @@ def _number(value: Any) -> float:
             "must be a number; true and false are the form of draft-04: write the bound itself "
             'here, as in "exclusiveMinimum": 1, and leave "minimum" out'
         )
-    if not isinstance(value, (int, float)) or not math.isfinite(value):
+    if not isinstance(value, (int, float)) or not -math.inf < value < math.inf:
         raise Refusal("must be a number")
     return value
 
@@ -230,7 +230,7 @@ _URIS = {
 
 
 def draft_of(uri: Any) -> Draft:
-    """Return the draft that a ``$schema`` names; ``""`` stands for none.
+    """Return the draft that a ``$schema`` names.
 
     Examples
     --------
@@ -239,12 +239,12 @@ def draft_of(uri: Any) -> Draft:
     'draft-07'
     """
     name = _URIS.get(uri.removesuffix("#")) if isinstance(uri, str) else None
-    if uri != "" and name is None:
+    if name is None:
         raise Refusal(
             'must be "https://json-schema.org/draft/2020-12/schema" or '
             '"http://json-schema.org/draft-07/schema#"; without it the draft is 2020-12'
         )
-    return DRAFTS[name or "2020-12"]
+    return DRAFTS[name]
 
 
 _POINTER = 'is not supported; refer by a JSON pointer, as in "$ref": "#/$defs/name"'

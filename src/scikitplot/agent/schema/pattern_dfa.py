@@ -334,9 +334,9 @@ class LazyMatcher:
         return state
 
     def _forget(self) -> None:
-        # A text that is being read goes on from the state it is in, which finds its way again.
+        # A text that is being read goes on from the state it is in, to which nothing leads now.
         for state in self._states.values():
             state.clear()
             state.by_class.clear()
-        self._states.clear()
+        self._states = {(self._start.positions, self._start.before): self._start}
         self._room = MAX_CACHE

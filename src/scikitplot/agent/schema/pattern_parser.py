@@ -1,32 +1,37 @@
 """The grammar of ECMA-262 patterns in Unicode mode (flag ``u``), read into a tree.
 
-Imports `pattern_tree` and `unicode_classes`. What the grammar does not allow is refused, and so is
-what cannot be searched for in linear time (back-references, look-around) and what exceeds a bound
-below. A refusal is a `PatternError` that names the position and the reason.
+Imports `pattern_reader`, `pattern_tree` and `unicode_classes`. What the grammar does not allow is
+refused, and so is what cannot be searched for in linear time (back-references, look-around) and
+what exceeds a bound below. A refusal is a `PatternError`.
 """
 
 from __future__ import annotations
 
-from .pattern_tree import Assertion, AssertionKind, Characters, Node, choice, repeat, sequence
-from .unicode_classes import (
-    DIGIT,
-    DOT,
-    LAST,
-    SPACE,
-    WORD,
-    CodePoints,
-    complement,
-    property_class,
-    union,
+from .pattern_reader import DIGITS, MAX_SOURCE, PatternError, Reader
+from .pattern_tree import (
+    EMPTY,
+    Assertion,
+    AssertionKind,
+    Characters,
+    Node,
+    choice,
+    repeat,
+    sequence,
 )
+from .unicode_classes import DOT, CodePoints, complement, union
 
-__all__ = ["MAX_COUNT", "MAX_NESTING", "MAX_RANGES", "MAX_SOURCE", "PatternError", "parse"]
+__all__ = [
+    "MAX_COUNT",
+    "MAX_NESTING",
+    "MAX_RANGES",
+    "MAX_SOURCE",
+    "PatternError",
+    "check_syntax",
+    "parse",
+]
 
-MAX_SOURCE = 10_000
-"""Code points of a pattern."""
-
-MAX_NESTING = 32
-"""Groups inside each other."""
+MAX_NESTING = 20
+"""Groups inside each other; the recursion here and in what reads the tree is as deep."""
 
 MAX_COUNT = 1_000_000
 """Number in a quantifier."""
@@ -40,50 +45,7 @@ _ASSERTIONS: tuple[tuple[str, AssertionKind], ...] = (
     ("\\b", "boundary"),
     ("\\B", "inside"),
 )
-_SYNTAX = frozenset("^$\\.*+?()[]{}|/")
-_CONTROLS = {"f": 0x0C, "n": 0x0A, "r": 0x0D, "t": 0x09, "v": 0x0B}
-_CLASSES = {
-    "d": DIGIT,
-    "D": complement(DIGIT),
-    "s": SPACE,
-    "S": complement(SPACE),
-    "w": WORD,
-    "W": complement(WORD),
-}
-# Escapes of other languages, and what they are here.
-_FOREIGN = {"A": "^", "Z": "$", "z": "$", "a": "\\x07", "e": "\\x1B"}
-_HEX = frozenset("0123456789abcdefABCDEF")
-_DIGITS = frozenset("0123456789")
-_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
-
-
-class PatternError(ValueError):
-    """A pattern that is refused.
-
-    Parameters
-    ----------
-    reason : str
-        What is wrong, and what to write in its place where there is something.
-    position : int
-        Index of the code point in the source at which it is wrong.
-
-    Examples
-    --------
-    >>> from scikitplot.agent.schema.patterns import PatternError, compile_pattern
-    >>> try:
-    ...     compile_pattern("[z-a]")
-    ... except PatternError as error:
-    ...     print(error.position, error.reason)
-    1 the range ends before it starts
-    """
-
-    def __init__(self, reason: str, position: int) -> None:
-        super().__init__(reason, position)
-        self.reason = reason
-        self.position = position
-
-    def __str__(self) -> str:
-        return f"at position {self.position}: {self.reason}"
+_LOOK_AROUND = ("(?=", "(?!", "(?<=", "(?<!")
 
 
 def parse(source: str) -> Node:
@@ -95,47 +57,44 @@ def parse(source: str) -> Node:
     >>> parse("\\\\d{2,}")
     Repeat(body=Characters(points=((48, 57),)), low=2, high=None)
     """
-    if len(source) > MAX_SOURCE:
-        raise PatternError(f"longer than {MAX_SOURCE} characters", MAX_SOURCE)
-    return _Parser(source).pattern()
+    return _Parser(source, syntax_only=False).pattern()
 
 
-class _Parser:
-    """Recursive descent: a method for each production, all reading on from `at`."""
+def check_syntax(source: str) -> None:
+    """Raise `PatternError` unless `source` is a pattern, which `parse` may yet refuse.
 
-    def __init__(self, source: str) -> None:
-        self.source = source
-        self.at = 0
+    The bounds hold here too. The name of a script is not looked up.
+
+    Examples
+    --------
+    >>> from scikitplot.agent.schema.pattern_parser import check_syntax
+    >>> check_syntax("(?=a)(b)\\\\1")
+    >>> check_syntax("(?=a")
+    Traceback (most recent call last):
+        ...
+    scikitplot.agent.schema.pattern_reader.PatternError: at position 0: this group is not closed
+    """
+    _Parser(source, syntax_only=True).pattern()
+
+
+class _Parser(Reader):
+    """Recursive descent: a method for each production."""
+
+    def __init__(self, source: str, syntax_only: bool) -> None:
+        super().__init__(source, syntax_only)
         self.depth = 0
         self.ranges = 0
+        self.groups = 0
         self.names: set[str] = set()
-
-    def error(self, reason: str, position: int | None = None) -> PatternError:
-        return PatternError(reason, self.at if position is None else position)
-
-    def peek(self) -> str:
-        return self.source[self.at : self.at + 1]
-
-    def take(self, text: str) -> bool:
-        if self.source.startswith(text, self.at):
-            self.at += len(text)
-            return True
-        return False
-
-    def run(self, allowed: frozenset[str]) -> str:
-        start = self.at
-        while self.peek() in allowed:
-            self.at += 1
-        return self.source[start : self.at]
+        self.references: list[tuple[int, int | str]] = []
 
     def pattern(self) -> Node:
-        try:
-            self.source.encode()
-        except UnicodeEncodeError as error:
-            raise PatternError("a lone surrogate is no character", error.start) from None
         node = self.disjunction()
         if self.at < len(self.source):
             raise self.error("')' closes no group; write \\) for the character")
+        for position, group in self.references:
+            if group not in self.names if isinstance(group, str) else group > self.groups:
+                raise self.error("no group has this name or number", position)
         return node
 
     def disjunction(self) -> Node:
@@ -157,6 +116,15 @@ class _Parser:
                 if self.peek() in ("*", "+", "?", "{"):
                     raise self.error("an assertion cannot be repeated")
                 return Assertion(kind)
+        for text in _LOOK_AROUND:
+            if self.take(text):
+                self.refuse(
+                    f"look-around '{text}' cannot be matched in linear time; make the condition a "
+                    "pattern of its own, in allOf or not",
+                    start,
+                )
+                self.group_body(start)
+                return EMPTY
         char = self.peek()
         if char in ("*", "+", "?"):
             raise self.error(f"nothing to repeat; write \\{char} for the character")
@@ -180,15 +148,21 @@ class _Parser:
         return Characters(points)
 
     def group(self, start: int) -> Node:
-        for text in ("?=", "?!", "?<=", "?<!"):
-            if self.take(text):
-                raise self.error(f"look-around '({text}' cannot be matched in linear time", start)
         if self.take("?<"):
-            self.group_name(start)
-        elif self.peek() == "?" and not self.take("?:"):
+            name = self.group_name(start)
+            if name in self.names:
+                raise self.error("two groups have this name", start)
+            self.names.add(name)
+            self.groups += 1
+        elif self.peek() != "?":
+            self.groups += 1
+        elif not self.take("?:"):
             raise self.error(
                 "a group begins with '(', '(?:' or '(?<name>'; there are no flags", start
             )
+        return self.group_body(start)
+
+    def group_body(self, start: int) -> Node:
         if self.depth == MAX_NESTING:
             raise self.error(f"groups are nested more than {MAX_NESTING} deep", start)
         self.depth += 1
@@ -198,23 +172,21 @@ class _Parser:
             raise self.error("this group is not closed", start)
         return node
 
-    def group_name(self, start: int) -> None:
+    def group_name(self, start: int) -> str:
         end = self.source.find(">", self.at)
         name = ""
         while self.at < end:
             if self.take("\\"):
                 if not self.take("u"):
                     raise self.error("a group's name takes no escape but \\u", start)
-                name += chr(self.unicode_escape(self.at - 2))
+                name += chr(self.unicode_escape(start))
             else:
                 name += self.peek()
                 self.at += 1
         if self.at != end or not name.replace("$", "_").isidentifier():
-            raise self.error("this group's name is not an identifier followed by '>'", start)
+            raise self.error("a group's name is an identifier followed by '>'", start)
         self.at += 1
-        if name in self.names:
-            raise self.error("two groups have this name", start)
-        self.names.add(name)
+        return name
 
     def quantified(self, node: Node) -> Node:
         start = self.at
@@ -231,9 +203,9 @@ class _Parser:
         return repeat(node, low, high)
 
     def counts(self, start: int) -> tuple[int, int | None]:
-        first = last = self.run(_DIGITS)
+        first = last = self.run(DIGITS)
         if self.take(","):
-            last = self.run(_DIGITS)
+            last = self.run(DIGITS)
         if not first or not self.take("}"):
             raise self.error("no count; write {n}, {n,} or {n,m}, or \\{ for the character", start)
         low = self.count(first, start)
@@ -251,75 +223,28 @@ class _Parser:
         return int(digits)
 
     def atom_escape(self, start: int) -> CodePoints:
-        char = self.peek()
-        if "1" <= char <= "9" or char == "k":
-            raise self.error("a back-reference cannot be matched in linear time", start)
+        if self.back_reference(start):
+            return ()
         points = self.class_escape(start)
         return _one(self.character_escape(start)) if points is None else points
 
-    def class_escape(self, start: int) -> CodePoints | None:
-        """Read what stands for a set, such as ``\\d``, or nothing."""
-        char = self.peek()
-        if char in _CLASSES:
-            self.at += 1
-            return _CLASSES[char]
-        if char not in ("p", "P"):
-            return None
-        self.at += 1
-        end = self.source.find("}", self.at)
-        if not self.take("{") or end < 0:
-            raise self.error(f"\\{char} is followed by {{Property}}", start)
-        try:
-            points = property_class(self.source[self.at : end])
-        except ValueError as error:
-            raise PatternError(str(error), start) from None
-        self.at = end + 1
-        return complement(points) if char == "P" else points
-
-    def character_escape(self, start: int) -> int:
-        char = self.peek()
-        self.at += 1
-        if char in _CONTROLS:
-            return _CONTROLS[char]
-        if char in _SYNTAX:
-            return ord(char)
-        if char == "0" and self.peek() not in _DIGITS:
-            return 0
-        if char == "c" and self.peek() in _LETTERS:
-            self.at += 1
-            return ord(self.source[self.at - 1]) % 32
-        if char == "x":
-            return self.hexadecimal(2, start)
-        if char == "u":
-            return self.unicode_escape(start)
-        if not char:
-            raise self.error("nothing is escaped; write \\\\ for the character", start)
-        advice = f"write {_FOREIGN.get(char, 'the character alone')}"
-        raise self.error(f"\\{ascii(char)[1:-1]} is no escape in Unicode mode; {advice}", start)
-
-    def hexadecimal(self, length: int, start: int) -> int:
-        digits = self.source[self.at : self.at + length]
-        if len(digits) < length or not _HEX.issuperset(digits):
-            raise self.error(f"not {length} hexadecimal digits", start)
-        self.at += length
-        return int(digits, 16)
-
-    def unicode_escape(self, start: int) -> int:
-        if self.take("{"):
-            digits = self.run(_HEX).lstrip("0") or "0"
-            if self.source[self.at - 1] == "{" or not self.take("}"):
-                raise self.error("\\u{ is followed by hexadecimal digits and '}'", start)
-            if len(digits) > 6 or int(digits, 16) > LAST:
-                raise self.error(f"no code point is above {LAST:x}", start)
-            return int(digits, 16)
-        lead = self.hexadecimal(4, start)
-        here = self.at
-        if 0xD800 <= lead <= 0xDBFF and self.take("\\u") and self.peek() != "{":
-            trail = self.hexadecimal(4, here)
-            if 0xDC00 <= trail <= 0xDFFF:
-                return 0x10000 + ((lead & 0x3FF) << 10) + (trail & 0x3FF)
-        self.at = here
-        return lead
+    def back_reference(self, start: int) -> bool:
+        if "1" <= self.peek() <= "9":
+            digits = self.run(DIGITS)
+            # A pattern has fewer groups than characters, so more digits name none.
+            self.references.append((start, int(digits[: len(str(MAX_SOURCE))])))
+        elif self.take("k"):
+            if not self.take("<"):
+                raise self.error("\\k is followed by <name>", start)
+            self.references.append((start, self.group_name(start)))
+        else:
+            return False
+        self.refuse(
+            "a back-reference cannot be matched in linear time; write the cases out, or check the "
+            "text in the tool",
+            start,
+        )
+        return True
 
     def char_class(self, start: int) -> CodePoints:
         negated = self.take("^")

@@ -14,19 +14,21 @@ many attempts as the pattern has leaves, and no point of the path is left twice 
 **Work.** A part without endless repetition has a number of steps in which all its ways are tried,
 whatever the text is.
 
-So a pattern is searched for in a text of n code points in at most a constant times n steps if it is
+So the steps for a text of n code points are bounded, for a pattern that is
 
-1. begun by ``^``, and of bounded work: one attempt;
-2. begun by ``^`` and a part that has one way, and ended by one of little work, which is entered at
-   most n + 1 times;
-3. of little work itself: one attempt at each of n + 1 places;
-4. a choice of such patterns: the sum.
+1. begun by ``^`` and of bounded work: by the work;
+2. begun by ``^`` and a part that has one way, and ended by one of bounded work, which is entered at
+   most n + 1 times: by n + 1 times the leaves of the one and the work of the other;
+3. of bounded work: by n + 1 times the work, for an attempt at each place;
+4. a choice of such patterns: by the sum.
 
-Only a set is repeated more than `MAX_WORK` times here: of anything longer, ``re`` keeps a record of
-each time, some 100 bytes. An assertion counts as the empty text: where it fails, a way only ends
-sooner. The meaning is the same because every set is written out, ``$`` becomes ``\\Z``, and ``\\b``
-is that of ASCII. ``\\B`` does not go to ``re``, which means something else by it in an empty text
-before Python 3.14.
+`MAX_WORK_ONCE` and `MAX_WORK` bound the sums, of what does not and of what does grow with n.
+
+In a part that has one way, only a set is repeated more than `MAX_WORK` times: of anything longer,
+``re`` keeps a record of each time, some 100 bytes. An assertion counts as the empty text: where it
+fails, a way only ends sooner. The meaning is the same because every set is written out, ``$``
+becomes ``\\Z``, and ``\\b`` is that of ASCII. ``\\B`` does not go to ``re``, which means something
+else by it in an empty text before Python 3.14.
 """
 
 from __future__ import annotations
@@ -42,20 +44,19 @@ from .pattern_tree import (
     Node,
     Repeat,
     Sequence,
-    choice,
 )
 from .unicode_classes import ANY, LAST, CodePoints, complement, overlap, union
 
-__all__ = ["MAX_RANGES", "MAX_WORK", "MAX_WORK_ONCE", "compile_re", "is_linear"]
+__all__ = ["MAX_RANGES", "MAX_WORK", "MAX_WORK_ONCE", "compile_re", "is_linear", "ranges"]
 
-MAX_RANGES = 200
-"""Ranges in the sets of a pattern for ``re``: bounds its leaves, and the time to compile it."""
+MAX_RANGES = 10_000
+"""Ranges in the sets of a pattern; bounds the time that ``re`` takes to compile it."""
 
 MAX_WORK = 100
-"""Steps of a part that may be entered at each place of the text."""
+"""Steps for each place of the text."""
 
 MAX_WORK_ONCE = 10_000
-"""Steps of a part that is entered once."""
+"""Steps that do not grow with the text."""
 
 
 def is_linear(root: Node) -> bool:
@@ -68,11 +69,12 @@ def is_linear(root: Node) -> bool:
     >>> is_linear(parse("^[a-z]+-[a-z]+$")), is_linear(parse("^[a-z]+[a-f]+$"))
     (True, False)
     """
-    anchored, floating = _split(root)
+    if ranges(root) > MAX_RANGES or not _means_the_same(root):
+        return False
+    costs = list(map(_cost, _options(root)))
     return (
-        _ranges(root) <= MAX_RANGES
-        and (not floating or _work(choice(floating)).steps <= MAX_WORK)
-        and all(map(_is_linear_from_start, anchored))
+        sum(cost.once for cost in costs) <= MAX_WORK_ONCE
+        and sum(cost.each for cost in costs) <= MAX_WORK
     )
 
 
@@ -88,33 +90,67 @@ def compile_re(root: Node) -> Callable[[str], object]:
     (True, False)
     """
     compiled = re.compile(_translated(root), re.ASCII)
-    _, floating = _split(root)
-    return compiled.search if floating else compiled.match
+    return compiled.match if all(map(_is_anchored, _options(root))) else compiled.search
 
 
-def _split(root: Node) -> tuple[list[Node], list[Node]]:
-    """Return the options of `root` that are begun by ``^``, and the others."""
-    anchored: list[Node] = []
-    floating: list[Node] = []
-    for option in root.options if isinstance(root, Choice) else (root,):
-        begin = _parts(option)[:1]
-        (anchored if begin == (Assertion("start"),) else floating).append(option)
-    return anchored, floating
+def ranges(node: Node) -> int:
+    """Return how many ranges of code points the sets of `node` have."""
+    if isinstance(node, Characters):
+        return len(node.points)
+    return sum(map(ranges, _children(node)))
+
+
+def _leaves(node: Node) -> int:
+    return sum(map(_leaves, _children(node))) or 1
+
+
+def _means_the_same(node: Node) -> bool:
+    if isinstance(node, Assertion):
+        return node.kind in _ASSERTIONS
+    return all(map(_means_the_same, _children(node)))
+
+
+def _children(node: Node) -> tuple[Node, ...]:
+    if isinstance(node, Repeat):
+        return (node.body,)
+    if isinstance(node, Choice):
+        return node.options
+    return node.parts if isinstance(node, Sequence) else ()
+
+
+def _options(root: Node) -> tuple[Node, ...]:
+    return root.options if isinstance(root, Choice) else (root,)
 
 
 def _parts(node: Node) -> tuple[Node, ...]:
     return node.parts if isinstance(node, Sequence) else (node,)
 
 
-def _ranges(node: Node) -> int:
-    """Return how many ranges of code points `node` has; more than allowed where ``re`` differs."""
-    if isinstance(node, Characters):
-        return len(node.points) or 1
-    if isinstance(node, Assertion):
-        return 1 if node.kind in _ASSERTIONS else MAX_RANGES + 1
-    if isinstance(node, Repeat):
-        return _ranges(node.body)
-    return sum(map(_ranges, node.parts if isinstance(node, Sequence) else node.options))
+def _is_anchored(option: Node) -> bool:
+    return _parts(option)[:1] == (Assertion("start"),)
+
+
+class _Cost(NamedTuple):
+    """Bounds of the steps: those that are taken once, and those for each place of the text."""
+
+    once: int
+    each: int
+
+
+def _cost(option: Node) -> _Cost:
+    work = _work(option).steps
+    if not _is_anchored(option):
+        return _Cost(0, work)
+    if work <= MAX_WORK_ONCE:
+        return _Cost(work, 0)
+    parts = _parts(option)
+    known: _OneWay | None = _NOTHING
+    for index, part in enumerate(parts):
+        known = _then(known, _one_way(part))
+        if known is None:
+            tail = Sequence(parts[index:])
+            return _Cost(0, _leaves(Sequence(parts[:index])) + _work(tail).steps)
+    return _Cost(0, _leaves(option))
 
 
 class _Work(NamedTuple):
@@ -170,19 +206,6 @@ class _OneWay(NamedTuple):
 _NOTHING = _OneWay(True, (), ())
 
 
-def _is_linear_from_start(option: Node) -> bool:
-    if _work(option).steps <= MAX_WORK_ONCE:
-        return True
-    parts = _parts(option)
-    known = _NOTHING
-    for index, part in enumerate(parts):
-        longer = _then(known, _one_way(part))
-        if longer is None:
-            return _work(Sequence(parts[index:])).steps <= MAX_WORK
-        known = longer
-    return True
-
-
 def _one_way(node: Node) -> _OneWay | None:
     if isinstance(node, Characters):
         return _OneWay(False, node.points, ())
@@ -212,9 +235,8 @@ def _one_way(node: Node) -> _OneWay | None:
 
 
 def _then(left: _OneWay | None, right: _OneWay | None) -> _OneWay | None:
+    # `left` grew from `_NOTHING`: if it can be empty, what it may begin with is in `more`.
     if left is None or right is None or overlap(left.more, right.first):
-        return None
-    if left.empty and overlap(left.first, right.first):
         return None
     return _OneWay(
         left.empty and right.empty,
@@ -256,6 +278,8 @@ def _set(points: CodePoints) -> str:
         return "(?s:.)"
     if not points:
         return "(?!)"
+    if points[0] == (points[-1][1], points[-1][1]):
+        return re.escape(chr(points[0][0]))
     # ``re`` takes longest for sets that go to the last code point.
     negated = points[-1][1] == LAST
     pairs = complement(points) if negated else points

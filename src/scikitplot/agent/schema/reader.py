@@ -9,12 +9,11 @@ Draft-07 is read into the keywords of 2020-12.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from itertools import chain
 from typing import Any
 
 from ..errors import SchemaError
-from ..values import clean_text, encode
+from ..values import MAX_INT_BITS, clean_text, encode
 from .bounds import (
     MAX_DEPTH,
     MAX_LISTED,
@@ -22,12 +21,14 @@ from .bounds import (
     MAX_SUBSCHEMAS,
     MAX_VALUES,
     NAMES_UNIT,
+    STATES_UNIT,
     TEXT_UNIT,
 )
 from .equality import key
+from .formats import FORMATS
 from .keywords import ANNOTATIONS, DRAFTS, PLAIN, Draft, Refusal, draft_of, why_unknown
 from .nodes import Choices, Node
-from .patterns import PatternError, compile_pattern
+from .patterns import Matcher, PatternError, compile_pattern
 from .references import follow
 
 __all__ = ["read"]
@@ -35,7 +36,7 @@ __all__ = ["read"]
 _HERE = frozenset({"allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas"})
 """Keywords whose schemas apply to the value itself, and not to a part of it."""
 
-FORMATS: dict[str, Callable[[str], bool]] = {}
+_TOO_LONG = 2**MAX_INT_BITS
 
 _COUNTED = frozenset({"const", "dependentRequired", "enum", "required"})
 """Keywords that hold any number of values or names."""
@@ -49,8 +50,10 @@ def read(schema: Any, assert_formats: bool) -> list[Node]:
     SchemaError
         If any part of it is not a schema, or is more than can be enforced.
     """
+    draft = DRAFTS["2020-12"]
     try:
-        draft = draft_of(schema.get("$schema", "") if isinstance(schema, dict) else "")
+        if isinstance(schema, dict) and "$schema" in schema:
+            draft = draft_of(schema["$schema"])
     except Refusal as refusal:
         raise SchemaError("$schema", "", str(refusal)) from None
     return _Reader(schema, draft, assert_formats).read_all()
@@ -70,7 +73,7 @@ class _Reader:
         self.values = 0
         self.references: list[tuple[Node, str]] = []
         self.targets: dict[str, Node] = {}
-        self.patterns: dict[str, Callable[[str], bool]] = {}
+        self.patterns: dict[str, Matcher] = {}
 
     def read_all(self) -> list[Node]:
         self.node(None, (), self.schema)
@@ -166,12 +169,12 @@ class _Reader:
             rule = "dependentSchemas"
             node.written = {**node.written, "dependentRequired": keyword, rule: keyword}
         nodes = {name: self.node(node, (keyword, name), item) for name, item in value.items()}
-        if keyword == "patternProperties":
+        if keyword == "patternProperties" and nodes:
             node.rules[keyword] = [
                 (source, self.pattern(source), below) for source, below in nodes.items()
             ]
-            node.size += len(nodes)
-        elif keyword not in ("$defs", "definitions"):
+            node.size += sum(_looks(matches) for _, matches, _ in node.rules[keyword])
+        elif keyword not in ("$defs", "definitions", "patternProperties"):
             node.rules[rule] = nodes
 
     def plain(self, node: Node, keyword: str, value: Any) -> None:
@@ -182,6 +185,7 @@ class _Reader:
             node.deep += 1
         elif keyword == "pattern":
             rule = (rule, self.pattern(rule))
+            node.size += _looks(rule[1])
         elif keyword == "format":
             if not self.assert_formats:
                 return
@@ -207,7 +211,7 @@ class _Reader:
         node.deep += choices.has_list or choices.has_object
         return choices
 
-    def pattern(self, source: str) -> Callable[[str], bool]:
+    def pattern(self, source: str) -> Matcher:
         if source not in self.patterns:
             if len(self.patterns) == MAX_PATTERNS:
                 raise Refusal(f"more than {MAX_PATTERNS} different patterns in the whole schema")
@@ -242,6 +246,8 @@ class _Reader:
                     below += [*value, *value.values()]
                 elif kind is float and not math.isfinite(value):
                     raise Refusal("holds NaN or infinity, which is not JSON")
+                elif kind is int and abs(value) >= _TOO_LONG:
+                    raise Refusal(f"holds an integer of more than {MAX_INT_BITS} bits")
                 elif kind not in (int, float, bool) and value is not None:
                     raise Refusal("holds a value that is not JSON")
             level = below
@@ -290,6 +296,10 @@ class _Reader:
             node.alias = target
         node.rules = {"$ref": target, **node.rules}
         node.here += (target,)
+
+
+def _looks(matches: Matcher) -> int:
+    return 1 + matches.states // STATES_UNIT
 
 
 def _choices(values: list[Any]) -> Choices:

@@ -21,6 +21,7 @@ __all__ = [
     "SPACE",
     "WORD",
     "CodePoints",
+    "NoTable",
     "complement",
     "overlap",
     "property_class",
@@ -233,6 +234,26 @@ _SHORT = {
 }
 
 
+# Binary properties of ECMA-262 that no method of the standard library gives.
+_UNKNOWN = """
+Alphabetic Alpha Bidi_Control Bidi_C Case_Ignorable CI Cased Changes_When_Casefolded CWCF
+Changes_When_Casemapped CWCM Changes_When_Lowercased CWL Changes_When_NFKC_Casefolded CWKCF
+Changes_When_Titlecased CWT Changes_When_Uppercased CWU Dash Default_Ignorable_Code_Point DI
+Deprecated Dep Diacritic Dia Emoji Emoji_Component EComp Emoji_Modifier EMod Emoji_Modifier_Base
+EBase Emoji_Presentation EPres Extended_Pictographic ExtPict Extender Ext Grapheme_Base Gr_Base
+Grapheme_Extend Gr_Ext ID_Continue IDC ID_Start IDS IDS_Binary_Operator IDSB
+IDS_Trinary_Operator IDST Ideographic Ideo Join_Control Join_C Logical_Order_Exception LOE Math
+Pattern_Syntax Pat_Syn Pattern_White_Space Pat_WS Quotation_Mark QMark Radical
+Regional_Indicator RI Sentence_Terminal STerm Soft_Dotted SD Terminal_Punctuation Term
+Unified_Ideograph UIdeo Variation_Selector VS
+"""
+_NO_TABLE = frozenset(_UNKNOWN.split())
+
+
+class NoTable(ValueError):
+    """A property of ECMA-262 that the standard library cannot tell."""
+
+
 @lru_cache(maxsize=64)
 def property_class(expression: str) -> CodePoints:
     """Return the code points of what stands between the braces of ``\\p{...}``.
@@ -251,8 +272,8 @@ def property_class(expression: str) -> CodePoints:
     Raises
     ------
     ValueError
-        If the name is unknown, or the standard library has no exact table of it. The message says
-        what to write in its place.
+        If there is no such property; `NoTable`, which says what to write in its place, if there is
+        one, but the standard library does not have it exactly.
 
     Examples
     --------
@@ -262,24 +283,26 @@ def property_class(expression: str) -> CodePoints:
     >>> property_class("Letters")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
         ...
-    ValueError: no property of this name is in the standard library; take a general category, ...
+    ValueError: no property has this name; case counts, ...
     """
     name, equals, value = expression.partition("=")
     if equals:
-        if name in ("Script", "sc", "Script_Extensions", "scx"):
-            raise ValueError(
+        if name in ("Script", "sc", "Script_Extensions", "scx") and value.isidentifier():
+            raise NoTable(
                 "scripts are in no table of the standard library; "
                 "write the ranges, as in [\\u0370-\\u03FF]"
             )
-        if name not in ("General_Category", "gc"):
-            raise ValueError("only General_Category takes a value")
-        name = value
-    if name in _GENERAL_CATEGORY:
-        return _category(_GENERAL_CATEGORY[name])
-    name = _SHORT.get(name, name)
-    if equals or name not in _BINARY:
-        raise ValueError(
-            "no property of this name is in the standard library; take a general category, as in "
-            f"\\p{{L}}, or one of {', '.join(_BINARY)}"
-        )
-    return _BINARY[name]()
+        if name in ("General_Category", "gc") and value in _GENERAL_CATEGORY:
+            return _category(_GENERAL_CATEGORY[value])
+    else:
+        name = _SHORT.get(name, name)
+        if name in _GENERAL_CATEGORY:
+            return _category(_GENERAL_CATEGORY[name])
+        if name in _BINARY:
+            return _BINARY[name]()
+        if name in _NO_TABLE:
+            raise NoTable(
+                "this property is in no table of the standard library; write the ranges, or a "
+                f"general category as in \\p{{L}}, or one of {', '.join(_BINARY)}"
+            )
+    raise ValueError("no property has this name; case counts, as in \\p{Lu} or \\p{Letter}")
