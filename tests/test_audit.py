@@ -560,3 +560,17 @@ def test_a_pickle_never_carries_a_key(tmp_path: Path) -> None:
     for sink in (JsonlAuditSink(tmp_path / "t", key=KEY), SqliteStore(tmp_path / "d", key=KEY)):
         with pytest.raises(TypeError, match="key cannot be pickled"):
             pickle.dumps(sink)
+
+
+@pytest.mark.parametrize(
+    "data",
+    ['{"x":NaN}', '{"x":1,"x":2}', '{"x": 1}', '{"x":"\\ud800"}', '{"x":"\\u0061"}', '{"x":1E1}'],
+)
+def test_a_line_that_two_readers_could_read_differently_is_no_record(
+    tmp_path: Path, data: str
+) -> None:
+    """Its digest fits: whoever wrote it was not this library, or was made to write it so."""
+    path = tmp_path / "t"
+    line = seal("a" * 64, 0, "run_started", data, 1.0, GENESIS).line
+    path.write_text(f"{line}\n", "utf-8", newline="\n")
+    assert kinds(path) == [("a" * 64, 0, "damaged")]
