@@ -34,6 +34,7 @@ from scikitplot.agent import (
     verify_audit,
 )
 from scikitplot.agent.audit.record import GENESIS, seal
+from scikitplot.agent.values import encode
 
 SAVE = Decision.act("save", {"text": "grüße 🎈"})
 
@@ -192,7 +193,7 @@ def test_lines_of_one_run_put_into_another_are_named(trail: Any) -> None:
         record["run_id"],
         3,
         record["event"],
-        json.dumps(record["data"]),
+        encode(record["data"]),
         record["time"],
         record["prev"],
     )
