@@ -188,8 +188,15 @@ def claims(kind: str, folder: Path, *, rounds: int) -> dict[str, Any]:
     [paused] = in_processes([pause])
 
     def process(number: int) -> list[str]:
-        strict = True
-        store, audit = open_pair(lambda: strict and barrier.wait(WAIT))
+        strict = False
+
+        def gate() -> None:
+            nonlocal strict
+            if strict:  # the first load of a round; whoever loses looks once more why
+                strict = False
+                barrier.wait(WAIT)
+
+        store, audit = open_pair(gate)
         agent = make_agent(store, audit)
         got = []
         for place, (run_id, digest, text) in enumerate(paused):
