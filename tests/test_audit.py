@@ -8,6 +8,7 @@ import itertools
 import json
 import multiprocessing
 import os
+import pickle
 import random
 import threading
 from pathlib import Path
@@ -27,11 +28,13 @@ from scikitplot.agent import (
     JsonlAuditSink,
     MemoryAuditSink,
     MemoryStore,
+    SqliteStore,
     StateError,
     read_audit,
     verify_audit,
 )
 from scikitplot.agent.audit.record import GENESIS, seal
+from scikitplot.agent.values import encode
 
 SAVE = Decision.act("save", {"text": "grüße 🎈"})
 
@@ -190,7 +193,7 @@ def test_lines_of_one_run_put_into_another_are_named(trail: Any) -> None:
         record["run_id"],
         3,
         record["event"],
-        json.dumps(record["data"]),
+        encode(record["data"]),
         record["time"],
         record["prev"],
     )
@@ -509,3 +512,66 @@ def test_a_record_checks_its_fields(name: str, value: Any, error: type[Exception
     assert AuditRecord(**fields).to_dict() == fields
     with pytest.raises(error, match=name):
         AuditRecord(**{**fields, name: value})
+
+
+KEY = b"0123456789abcdef"
+
+
+def test_with_a_key_nobody_can_build_the_chain_anew_without_it(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    store = MemoryStore()
+    agent = Agent(
+        [writer([])], script(SAVE), policy=WRITES, store=store, audit=JsonlAuditSink(path, key=KEY)
+    )
+    paused = agent.run("goal")
+    again = JsonlAuditSink(path, key=KEY)
+    agent = Agent([writer([])], script(SAVE), policy=WRITES, store=store, audit=again)
+    state = agent.resume(paused.run_id, approvals=approve(paused))
+    assert verify_audit(read_audit(path), heads=heads([state]), key=KEY) == []
+    count = state.audit_head.seq + 1
+    for wrong in (None, b"another key, 16 bytes"):
+        problems = verify_audit(read_audit(path), key=wrong)
+        assert [problem.kind for problem in problems] == ["changed"] * count
+    prev, forged = GENESIS, []
+    for record in again.read():
+        text = json.dumps(record.data, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        new = seal(record.run_id, record.seq, record.event, text, record.time, prev)
+        prev = new.digest
+        forged.append(new)
+    assert verify_audit(forged) == []
+    assert {problem.kind for problem in verify_audit(forged, key=KEY)} == {"changed"}
+    assert "0123456789abcdef" not in repr(again) + repr(agent) + path.read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("key", "error"), [("text", TypeError), (b"short", ValueError), (3, TypeError)]
+)
+def test_a_key_is_bytes_and_long_enough(tmp_path: Path, key: Any, error: type[Exception]) -> None:
+    for make in (
+        lambda: MemoryAuditSink(key=key),
+        lambda: JsonlAuditSink(tmp_path / "t", key=key),
+        lambda: verify_audit([], key=key),
+    ):
+        with pytest.raises(error, match="key") as caught:
+            make()
+        assert str(key) not in str(caught.value)
+
+
+def test_a_pickle_never_carries_a_key(tmp_path: Path) -> None:
+    for sink in (JsonlAuditSink(tmp_path / "t", key=KEY), SqliteStore(tmp_path / "d", key=KEY)):
+        with pytest.raises(TypeError, match="key cannot be pickled"):
+            pickle.dumps(sink)
+
+
+@pytest.mark.parametrize(
+    "data",
+    ['{"x":NaN}', '{"x":1,"x":2}', '{"x": 1}', '{"x":"\\ud800"}', '{"x":"\\u0061"}', '{"x":1E1}'],
+)
+def test_a_line_that_two_readers_could_read_differently_is_no_record(
+    tmp_path: Path, data: str
+) -> None:
+    """Its digest fits: whoever wrote it was not this library, or was made to write it so."""
+    path = tmp_path / "t"
+    line = seal("a" * 64, 0, "run_started", data, 1.0, GENESIS).line
+    path.write_text(f"{line}\n", "utf-8", newline="\n")
+    assert kinds(path) == [("a" * 64, 0, "damaged")]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import select
 import signal
+import sqlite3
 import subprocess
 import sys
 import tracemalloc
@@ -14,8 +16,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support import script
 
-from scikitplot.agent import JsonlAuditSink, ToolError
+from scikitplot.agent import (
+    Agent,
+    JsonlAuditSink,
+    SqliteStore,
+    StateError,
+    ToolError,
+    read_audit,
+)
 from scikitplot.agent import __main__ as command_line
 from scikitplot.agent.audit.record import GENESIS, seal
 from scikitplot.agent.demo import Reference, RunFile, make_agent
@@ -98,6 +108,13 @@ def test_with_nobody_to_ask_the_demo_waits_and_another_process_goes_on(tmp_path:
     assert ": sound; 1 run," in run("verify", tmp_path / "trail.jsonl")
 
 
+def test_any_question_goes_on_in_another_process(tmp_path: Path) -> None:
+    question = "yield\u2028\x85\x1c\x0b\u8a9e\r\n"
+    run("demo", "--folder", tmp_path, "--question", question, code=3)
+    run("demo", "--folder", tmp_path, "--yes")
+    assert len(notes(tmp_path)) == 1
+
+
 def test_a_folder_takes_one_run_after_the_other(tmp_path: Path) -> None:
     run("demo", "--folder", tmp_path, "--yes")
     run("demo", "--folder", tmp_path, "--yes", "--question", "what does the del statement do?")
@@ -113,13 +130,22 @@ def test_any_question_ends_in_a_sound_trail(tmp_path: Path, question: str) -> No
 
 
 def test_the_demo_prints_ascii_where_the_locale_has_nothing_else(tmp_path: Path) -> None:
-    question = "what is a \u201cgenerator\u201d \U0001f600?"
+    question = f"what is a \u201cgenerator\u201d {60 * chr(0x1F600)}?"
     printed = run("demo", "--folder", tmp_path, "--yes", "--question", question, env=C_LOCALE)
     assert printed.isascii()
     assert all(len(line) <= 80 for line in printed.split("\n") if str(tmp_path) not in line)
     [note] = notes(tmp_path)
     assert note.read_bytes().startswith(f"# {question}\n".encode())
     assert ": sound;" in run("verify", tmp_path / "trail.jsonl", env=C_LOCALE)
+
+
+def test_a_path_that_the_locale_cannot_show_is_no_crash(tmp_path: Path) -> None:
+    for number, env in enumerate((C_LOCALE, {"PYTHONIOENCODING": "ascii:strict"})):
+        folder = tmp_path / f"d\u00e9j\u00e0 \x1b[2K {number}"
+        printed = run("demo", "--folder", folder, "--yes", env=env)
+        assert printed.isascii()
+        assert "\x1b" not in printed
+        assert ": sound;" in run("verify", folder / "trail.jsonl", env=env)
 
 
 def test_a_folder_that_cannot_be_used_is_said_to_be_so_in_one_sentence(tmp_path: Path) -> None:
@@ -133,7 +159,7 @@ def test_a_folder_that_cannot_be_used_is_said_to_be_so_in_one_sentence(tmp_path:
 
 
 @pytest.mark.parametrize("name", ["trail.jsonl", "run.jsonl"])
-@pytest.mark.parametrize("kind", ["link", "dangling", "folder", "junk"])
+@pytest.mark.parametrize("kind", ["link", "dangling", "folder", "pipe", "junk"])
 def test_what_is_in_a_folder_already_is_neither_followed_nor_lost(
     tmp_path: Path, name: str, kind: str
 ) -> None:
@@ -145,6 +171,8 @@ def test_what_is_in_a_folder_already_is_neither_followed_nor_lost(
             outside.write_bytes(b"")
     elif kind == "folder":
         (folder / name).mkdir()
+    elif kind == "pipe":
+        os.mkfifo(folder / name)
     else:
         (folder / name).write_bytes(b"mine\n")
     printed = run("demo", "--folder", folder, "--yes", code=1)
@@ -158,6 +186,24 @@ def test_what_is_in_a_folder_already_is_neither_followed_nor_lost(
         assert not outside.exists()
     elif kind == "junk":
         assert (folder / name).read_bytes().startswith(b"mine\n")
+
+
+def test_the_run_of_a_folder_is_replaced_only_by_its_next_revision(tmp_path: Path) -> None:
+    run("demo", "--folder", tmp_path, code=3)
+    store = RunFile(tmp_path)
+    state = store.last()
+    assert state is not None
+    head, steps = state.parts()
+    before = (tmp_path / "run.jsonl").read_bytes()
+    for expected in (None, state.revision - 1, state.revision + 1):
+        with pytest.raises(StateError, match="holds revision"):
+            store.commit(state.run_id, head, steps, expected=expected)
+    assert (tmp_path / "run.jsonl").read_bytes() == before
+    assert store.runs("awaiting_approval") == [state.run_id]
+    assert store.runs("completed") == []
+    store.delete("0" * 64)
+    store.delete(state.run_id)
+    assert store.load(state.run_id) is None
 
 
 def write(folder: Path, name: str) -> None:
@@ -221,6 +267,14 @@ def test_the_demo_works_whatever_the_reference_holds(
     assert all(line.isprintable() for line in printed.split("\n"))
 
 
+def test_a_trail_that_is_cut_behind_the_demos_back_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(command_line, "read_audit", lambda trail: list(read_audit(trail))[:-1])
+    assert command_line.main(["demo", "--folder", str(tmp_path), "--yes"]) == 1
+    assert ": cut: the trail ends before record " in capsys.readouterr().out
+
+
 def test_without_the_reference_the_demo_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -240,8 +294,13 @@ def test_the_search_ranks_the_part_with_the_rarest_shared_words_first() -> None:
     assert len(reference.search("for", 1)) == 1
 
 
+def test_a_rare_word_counts_more_than_a_common_one_that_is_repeated() -> None:
+    reference = Reference({"many": "for for for for", "one": "for ever", "rare": "break"})
+    assert [hit["topic"] for hit in reference.search("break for", 3)] == ["rare", "many", "one"]
+
+
 def test_every_passage_of_the_reference_can_be_read_back() -> None:
-    text = "one\n\n" + "two " * 400 + "\n\nthree"
+    text = "one\n\nsmall\n\n" + "two " * 400 + "\n\nthree"
     reference = Reference({"topic": text})
     parts = reference.read("topic", 0)["parts"]
     read = [reference.read("topic", part)["text"] for part in range(parts)]
@@ -258,7 +317,7 @@ class Terminal:
     """The command line with a person at a terminal."""
 
     def __init__(self, *arguments: object) -> None:
-        pty = pytest.importorskip("pty", reason="no terminals on this system")
+        pty = pytest.importorskip("pty", reason="this machine has no terminals")
         self._fd, inner = pty.openpty()
         self._process = subprocess.Popen(
             [sys.executable, "-m", "scikitplot.agent", *map(str, arguments)],
@@ -273,11 +332,11 @@ class Terminal:
     def until(self, text: str) -> None:
         while text not in self.printed:
             assert select.select([self._fd], [], [], 60)[0], f"no {text!r} in {self.printed!r}"
-            self.printed += os.read(self._fd, 10_000).decode()
+            self.printed += os.read(self._fd, 10_000).decode("utf-8", "replace")
 
-    def type(self, text: str) -> None:
+    def type(self, text: str | bytes) -> None:
         self.printed = ""
-        os.write(self._fd, text.encode())
+        os.write(self._fd, text.encode() if isinstance(text, str) else text)
 
     def interrupt(self) -> None:
         os.killpg(self._process.pid, signal.SIGINT)
@@ -285,7 +344,7 @@ class Terminal:
     def end(self) -> int:
         try:
             while more := os.read(self._fd, 10_000):
-                self.printed += more.decode()
+                self.printed += more.decode("utf-8", "replace")
         except OSError:  # how Linux says that nobody is there any more
             pass
         os.close(self._fd)
@@ -319,6 +378,17 @@ def test_whatever_is_not_yes_refuses_and_the_run_ends_without_writing(
     assert notes(tmp_path) == []
 
 
+def test_what_is_typed_in_another_encoding_is_no_crash(tmp_path: Path) -> None:
+    terminal = Terminal("demo", "--folder", tmp_path)
+    terminal.until("[y/N] ")
+    terminal.type("y\n")
+    terminal.until("Your name [")
+    terminal.type(b"J\xfcrg\x1b[2K\n")
+    assert terminal.end() == 0
+    assert "granted by: " in terminal.printed
+    assert "Traceback" not in terminal.printed
+
+
 def test_who_goes_away_at_the_prompt_leaves_the_run_waiting(tmp_path: Path) -> None:
     terminal = Terminal("demo", "--folder", tmp_path)
     terminal.until("[y/N] ")
@@ -331,7 +401,7 @@ def test_an_interrupt_is_one_sentence_that_says_how_to_go_on(tmp_path: Path) -> 
     terminal = Terminal("demo", "--folder", tmp_path)
     terminal.until("[y/N] ")
     terminal.interrupt()
-    assert terminal.end() == 130
+    assert terminal.end() == 130, terminal.printed
     assert "Traceback" not in terminal.printed
     assert f"demo --folder {tmp_path}" in terminal.printed
     run("demo", "--folder", tmp_path, "--yes")
@@ -497,3 +567,40 @@ def test_verifying_a_large_trail_takes_little_memory(
         tracemalloc.stop()
     assert (code, told) == (0, f"{trail}: sound; 1 run, 3,000 records\n")
     assert peak < trail.stat().st_size / 4
+
+
+def test_a_database_is_verified_against_the_states_it_holds(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "runs.db"
+    with SqliteStore(path) as store:
+        state = Agent([], script(), store=store, audit=store).run("goal")
+    assert command_line.main(["verify", str(path)]) == 0
+    assert capsys.readouterr().out == f"{path}: sound; 1 run, 4 records\n"
+    with contextlib.closing(sqlite3.connect(path)) as database, database:
+        database.execute("delete from agent_record where seq = 3")
+    assert command_line.main(["verify", str(path)]) == 1
+    assert f"run {state.run_id[:12]}, record 3: cut" in capsys.readouterr().out
+    with contextlib.closing(sqlite3.connect(path)) as database, database:
+        database.execute("update agent_record set body = 'x' where seq = 1")
+    assert command_line.main(["verify", str(path)]) == 1
+    assert f"run {state.run_id[:12]}, record 1: damaged" in capsys.readouterr().out
+
+
+def test_a_sealed_trail_is_verified_with_its_key(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, key = tmp_path / "trail.jsonl", tmp_path / "key"
+    key.write_bytes(b"0123456789abcdef")
+    Agent([], script(), audit=JsonlAuditSink(path, key=key.read_bytes())).run("goal")
+    assert command_line.main(["verify", str(path), "--key-file", str(key)]) == 0
+    assert command_line.main(["verify", str(path)]) == 1
+    key.write_bytes(b"short")
+    capsys.readouterr()
+    assert command_line.main(["verify", str(path), "--key-file", str(key)]) == 2
+    error = capsys.readouterr().err
+    assert "at least 16 bytes" in error
+    assert "short" not in error
+    key.unlink()
+    assert command_line.main(["verify", str(path), "--key-file", str(key)]) == 2
+    assert "cannot be read" in capsys.readouterr().err

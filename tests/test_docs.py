@@ -84,7 +84,7 @@ def test_the_readme_begins_with_an_example_and_two_commands() -> None:
 def codes_in_the_source() -> set[str]:
     """Return every code that the runtime gives a step or a run, wherever it stands in a call."""
     found: set[str] = set()
-    for name in ("gates", "loop", "perform", "agent"):
+    for name in ("gates", "stops", "loop", "perform", "agent"):
         tree = ast.parse((PACKAGE / f"{name}.py").read_text("utf-8"))
         for node in ast.walk(tree):
             values: list[ast.expr] = []
@@ -99,7 +99,7 @@ def codes_in_the_source() -> set[str]:
                 place = CODE_ARGUMENTS.get(called)
                 if place is not None:
                     values += node.args[place : place + 1]
-            elif isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "reason":
+            elif isinstance(node, ast.Return) and name == "stops" and node.value is not None:
                 values.append(node.value)
             found.update(
                 value.value
@@ -109,7 +109,7 @@ def codes_in_the_source() -> set[str]:
     return {code for code in found if re.fullmatch("[a-z_]+", code)}
 
 
-CODE_ARGUMENTS = {"Denial": 1, "Raised": 0, "_fail": 0, "ask": 1, "end_answer": 1}
+CODE_ARGUMENTS = {"Denial": 1, "Raised": 0, "Stop": 1, "_fail": 0, "ask": 1, "end_answer": 1}
 
 
 def test_the_guide_has_every_code_and_no_other() -> None:

@@ -569,14 +569,14 @@ def test_rule_8_of_many_that_resume_one_run_one_goes_on(shared: str) -> None:
 
 
 def test_rule_8_a_store_replaces_the_revision_that_is_expected_and_no_other() -> None:
-    store = MemoryStore()
-    store.commit("run", "{}", [], expected=None)
+    store, run_id = MemoryStore(), 64 * "a"
+    store.commit(run_id, "{}", [], expected=None)
     for wrong in (None, 1, -1):
         with pytest.raises(StateError):
-            store.commit("run", '{"new":1}', ["step"], expected=wrong)
-    assert store.load("run") == ("{}", ())
-    store.commit("run", '{"new":1}', ["step"], expected=0)
-    assert store.load("run") == ('{"new":1}', ("step",))
+            store.commit(run_id, '{"new":1}', ["step"], expected=wrong)
+    assert store.load(run_id) == ("{}", ())
+    store.commit(run_id, '{"new":1}', ["step"], expected=0)
+    assert store.load(run_id) == ('{"new":1}', ("step",))
 
 
 def test_rule_8_the_claim_comes_before_anything_is_written_or_called() -> None:

@@ -18,8 +18,9 @@ from .calls import Call, current_call
 from .decision import Decision, Usage
 from .errors import AgentError, AuditError, SchemaError, StateError, ToolError
 from .policy import Limits, Policy
+from .recovery import Recovered, recover
 from .state import InFlight, RunState, RunStatus, RunUsage, Step, StepOutcome, Steps
-from .stores import MemoryStore, SavedRun, StateStore
+from .stores import MemoryStore, SavedRun, SqliteStore, SqlStore, StateStore
 from .tools import Tool, ToolEffect, Toolset
 
 __all__ = [
@@ -41,11 +42,14 @@ __all__ = [
     "MemoryAuditSink",
     "MemoryStore",
     "Policy",
+    "Recovered",
     "RunState",
     "RunStatus",
     "RunUsage",
     "SavedRun",
     "SchemaError",
+    "SqlStore",
+    "SqliteStore",
     "StateError",
     "StateStore",
     "Step",
@@ -58,6 +62,7 @@ __all__ = [
     "Usage",
     "current_call",
     "read_audit",
+    "recover",
     "schema",
     "verify_audit",
 ]

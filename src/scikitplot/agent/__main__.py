@@ -11,7 +11,7 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -20,8 +20,9 @@ from .agent import Agent
 from .approval import Approval, ApprovalRequest
 from .audit import AuditRecord, DamagedLine, read_audit, verify_audit
 from .display import show_request, show_run
-from .errors import AgentError
+from .errors import AgentError, StateError
 from .state import RunState, RunStatus
+from .stores import SqliteStore
 from .values import clean_text
 from .visible import escape
 
@@ -120,7 +121,13 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--yes", action="store_true", help="approve the write without asking")
     command.add_argument("--question", help="what to look up")
     command = add("verify", "check a trail and tell each fault in one line", _verify)
-    command.add_argument("trail", type=Path, metavar="TRAIL", help="a file of JSON lines")
+    command.add_argument(
+        "trail",
+        type=Path,
+        metavar="TRAIL",
+        help="a file of JSON lines, or a SqliteStore's database",
+    )
+    command.add_argument("--key-file", type=Path, help="holds the key that sealed the trail")
     return parser
 
 
@@ -129,18 +136,28 @@ def _verify(parsed: argparse.Namespace) -> int:
     runs: set[str] = set()
     records = 0
 
-    def counted() -> Iterator[AuditRecord | DamagedLine]:
+    def counted(items: Iterable[AuditRecord | DamagedLine]) -> Iterator[AuditRecord | DamagedLine]:
         nonlocal records
-        for item in read_audit(path):
+        for item in items:
             if isinstance(item, AuditRecord):
                 records += 1
                 runs.add(item.run_id)
             yield item
 
     try:
-        problems = verify_audit(counted())
+        key = None if parsed.key_file is None else parsed.key_file.read_bytes()
+        if _is_database(path):
+            with SqliteStore(path) as store:
+                problems = verify_audit(counted(store.read()), heads=store.heads(), key=key)
+        else:
+            problems = verify_audit(counted(read_audit(path)), key=key)
     except OSError as error:
-        raise _Fault(f"{_shown(path)}: cannot be read ({error.strerror})", 2) from None
+        named = escape(str(error.filename or path))
+        raise _Fault(f"{named}: cannot be read ({error.strerror})", 2) from None
+    except ValueError as error:
+        raise _Fault(f"{_shown(parsed.key_file)}: {error}", 2) from None
+    except StateError as error:
+        raise _Fault(escape(str(error)), 2) from None
     for problem in problems:
         print(problem)
     if problems:
@@ -150,6 +167,11 @@ def _verify(parsed: argparse.Namespace) -> int:
     else:
         print(f"{_shown(path)}: empty; there is no record")
     return 0
+
+
+def _is_database(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(16) == b"SQLite format 3\0"
 
 
 def _demo(parsed: argparse.Namespace) -> int:

@@ -6,26 +6,35 @@ An `Agent` holds no run, so threads may share one. It decides nothing: what happ
 
 from __future__ import annotations
 
+import json
 import secrets
 import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from .approval import Approval, ApprovalRequest, agreed_answers_to, is_digest
-from .audit import AuditHead, AuditSink, MemoryAuditSink
+from .approval import Approval, ApprovalRequest, agreed_answers_to, check_run_id
+from .audit import AuditSink, MemoryAuditSink
 from .decision import Decision
-from .effects import AskApprover, AskPlanner, CallTool, CheckAnswer, Commit, Effect
-from .errors import AuditError, StateError
+from .effects import (
+    AskApprover,
+    AskPlanner,
+    CallTool,
+    CheckAnswer,
+    Commit,
+    Effect,
+)
+from .errors import StateError
 from .gates import Rules
+from .keeper import Keeper
 from .ledger import Ledger
 from .loop import Effects, Loop
 from .perform import ask, call_tool
 from .policy import Limits, Policy
-from .state import RunState
-from .state.head import Head, check_steps, read_head
+from .state import RunState, RunStatus
+from .state.head import check_steps, read_head
 from .stores import StateStore
 from .tools import Tool, Toolset
-from .values import JSON, check_text, type_name
+from .values import JSON, check_text, encode, type_name
 
 __all__ = ["Agent"]
 
@@ -118,6 +127,8 @@ class Agent:
         self.audit: Any = MemoryAuditSink() if audit is None else audit
         self.store = store
         self._has_own_trail = audit is None
+        self._driven: set[str] = set()  # the runs that this object drives now
+        self._stops: dict[str, str] = {}  # of them, those that are to stop, and why
         self._clock = time.monotonic if clock is None else clock
         self._now = time.time if now is None else now
 
@@ -152,14 +163,14 @@ class Agent:
         <RunState ...: completed, 1 step>
         """
         check_text("goal", goal)
+        kept = self._keeper()
         if run_id is None:
             run_id = secrets.token_hex(32)
         else:
             check_run_id(run_id)
-            self._refuse_used(run_id)
-        ledger = Ledger(run_id, goal, self._clock, self._now)
-        self._drive(self._loop(ledger).start(secrets.token_hex(32)))
-        return ledger.view()
+            kept.refuse_used(run_id)
+        ledger = Ledger(run_id, goal, self._clock, self._now, kept.key)
+        return self._drive(kept, ledger, self._loop(ledger).start(secrets.token_hex(32)))
 
     def resume(self, state: RunState | str, *, approvals: Iterable[Approval] = ()) -> RunState:
         """Go on with a run that is paused or was cut off.
@@ -205,8 +216,72 @@ class Agent:
         >>> agent.resume(paused.run_id, approvals=[yes]).answer
         'sent'
         """
-        answers = _check_approvals(approvals)
-        text, steps = self._load(state)
+        return self._resume(state, _check_approvals(approvals))
+
+    def stop(self, run_id: str, reason: str = "") -> None:
+        """Ask that a run ends, as ``stopped`` and ``cancelled``, before its next decision.
+
+        A call that is running is not interrupted; its outcome is kept. A run that waits for a
+        person ends at once, and nobody is said to have refused. A run that ended stays as it is.
+
+        Parameters
+        ----------
+        run_id : str
+            The run: one that this agent drives, in another thread or below a signal handler, or one
+            in the store, whichever process drives it. One that no process drives any more ends
+            when it is resumed.
+        reason : str, default=""
+            Why; kept as the run's error.
+
+        Raises
+        ------
+        StateError
+            If the run is neither driven by this agent nor in its store.
+        TypeError, ValueError
+            If an argument is of the wrong type or value.
+
+        Examples
+        --------
+        >>> from scikitplot.agent import Agent, Decision, Limits
+        >>> def planner(state, tools):
+        ...     if len(state.steps) == 3:
+        ...         agent.stop(state.run_id, "enough")
+        ...     return Decision.act("wait")
+        >>> agent = Agent([], planner, limits=Limits(max_steps=100))
+        >>> state = agent.run("wait")
+        >>> state.status.value, state.stop_reason, state.error, len(state.steps)
+        ('stopped', 'cancelled', 'enough', 4)
+        """
+        check_run_id(run_id)
+        check_text("reason", reason)
+        if run_id in self._driven:  # no lock, no store: this may be a signal handler
+            self._stops[run_id] = reason
+            return
+        while not self._stop_stored(run_id, reason):
+            pass  # the run went on in between
+
+    def _stop_stored(self, run_id: str, reason: str) -> bool:
+        saved = None if self.store is None else self.store.load(run_id)
+        if saved is None or self.store is None:
+            raise StateError(f"run {run_id[:12]}: this agent neither drives nor stores it")
+        head = read_head(saved[0])
+        if head.status.has_ended or head.stop is not None:
+            return True
+        if head.status is RunStatus.AWAITING_APPROVAL:
+            self._resume(run_id, [], stop=reason)
+            return True
+        text = encode({**json.loads(saved[0]), "revision": head.revision + 1, "stop": reason})
+        try:
+            self.store.commit(run_id, text, [], expected=head.revision)
+        except StateError:
+            return False
+        return True
+
+    def _resume(
+        self, state: RunState | str, answers: list[Approval], *, stop: str | None = None
+    ) -> RunState:
+        kept = self._keeper()
+        text, steps = kept.load(state)
         head = read_head(text)
         check_steps(head, len(steps))
         if isinstance(state, str) and head.run_id != state:
@@ -215,10 +290,14 @@ class Agent:
             return RunState.view(text, steps)
         request = None if head.open is None else head.open.request
         answers = [] if request is None else agreed_answers_to(request.digest, answers)
-        trail, ahead = self._find_trail(head)
-        ledger = Ledger.resumed(head, text, steps, trail, self._clock, self._now)
-        self._drive(self._loop(ledger).resume(head.open, answers, ahead))
-        return ledger.view()
+        trail, ahead = kept.find_trail(head)
+        ledger = Ledger.resumed(head, text, steps, trail, self._clock, self._now, kept.key)
+        if stop is not None:
+            ledger.stop = stop
+        return self._drive(kept, ledger, self._loop(ledger).resume(head.open, answers, ahead))
+
+    def _keeper(self) -> Keeper:
+        return Keeper(self.store, self.audit, has_own_trail=self._has_own_trail)
 
     def _loop(self, ledger: Ledger) -> Loop:
         return Loop(
@@ -228,19 +307,27 @@ class Agent:
             has_done=self.done is not None,
         )
 
-    def _drive(self, effects: Effects) -> None:
+    def _drive(self, kept: Keeper, ledger: Ledger, effects: Effects) -> RunState:
+        run_id, stops = ledger.run_id, self._stops
+        self._driven.add(run_id)
         reply: Any = None
-        while True:
-            try:
-                effect = effects.send(reply)
-            except StopIteration:
-                return
-            reply = self._perform(effect)
+        try:
+            while True:
+                if run_id in stops:
+                    ledger.stop = stops.pop(run_id)
+                try:
+                    effect = effects.send(reply)
+                except StopIteration:
+                    return ledger.view()
+                reply = self._perform(kept, effect)
+        finally:
+            self._driven.discard(run_id)
+            stops.pop(run_id, None)
 
-    def _perform(self, effect: Effect) -> Any:
+    def _perform(self, kept: Keeper, effect: Effect) -> Any:
         kind = type(effect)
         if kind is Commit:
-            return self._commit(*effect)
+            return kept.commit(effect)  # type: ignore[arg-type]
         if kind is CallTool:
             return call_tool(effect)  # type: ignore[arg-type]
         if kind is AskPlanner:
@@ -250,89 +337,9 @@ class Agent:
         assert kind is CheckAnswer
         return ask("done criterion", "done_failed", self.done, *effect)  # type: ignore[arg-type]
 
-    def _commit(
-        self,
-        run_id: str,
-        records: Any,
-        audit_head: AuditHead | None,
-        head: str,
-        steps: Any,
-        revision: int | None,
-    ) -> None:
-        if records:
-            self.audit.append(records, expected=audit_head)
-        if self.store is not None:
-            self.store.commit(run_id, head, steps, expected=revision)
-
-    def _refuse_used(self, run_id: str) -> None:
-        if self.store is not None and self.store.load(run_id) is not None:
-            raise ValueError("run_id names a run that the store holds; a run id is used once")
-        if self.audit.head(run_id) is not None:
-            raise ValueError("run_id names a run that the trail holds; a run id is used once")
-
-    def _load(self, state: RunState | str) -> tuple[str, list[str]]:
-        if isinstance(state, RunState):
-            text, steps = state.parts()
-            if self.store is None:
-                return text, steps
-            run_id = state.run_id
-        elif isinstance(state, str):
-            text, steps, run_id = "", [], check_run_id(state)
-            if self.store is None:
-                raise ValueError("a run id can be resumed with a store only; pass the RunState")
-        else:
-            raise TypeError(f"state must be a RunState or a run id, not {type_name(state)}")
-        saved = self.store.load(run_id)
-        if saved is None:
-            raise StateError(f"run {run_id[:12]}: the store does not hold it")
-        stored = saved[0], list(saved[1])
-        if not all(type(part) is str for part in (stored[0], *stored[1])):
-            raise StateError(f"run {run_id[:12]}: the store returned something else than texts")
-        if isinstance(state, RunState) and stored != (text, steps):
-            raise StateError(
-                f"run {run_id[:12]}: the store holds another state than revision "
-                f"{state.revision} as it was given; resume it by its run id"
-            )
-        return stored
-
-    def _find_trail(self, head: Head) -> tuple[AuditHead | None, int]:
-        """Return what the run's trail ends with, and its records beyond the state."""
-        run, known = head.run_id[:12], head.audit_head
-        try:
-            held = self.audit.head(head.run_id)
-        except AuditError as error:
-            raise StateError(f"run {run}: {error}") from error
-        if held is None and self._has_own_trail:
-            return None, 0  # nothing to compare with; the new trail goes on from the state's record
-        held = None if held is None else AuditHead(*held)
-        if held == known:
-            return held, 0
-        if held is None or self._digest_at(head.run_id, known.seq) != known.digest:
-            raise StateError(
-                f"run {run}: the trail does not hold record {known.seq}, after which the state was "
-                "saved; pass the audit sink that the run was started with, or find what changed it"
-            )
-        if self.store is None:
-            raise StateError(
-                f"run {run}: the trail goes on after this state; it was resumed already"
-            )
-        return held, held.seq - known.seq
-
-    def _digest_at(self, run_id: str, seq: int) -> str | None:
-        return next((r.digest for r in self.audit.read(run_id) if r.seq == seq), None)
-
     def __repr__(self) -> str:
         names = [tool.name for tool in self.tools]
         return f"Agent(tools={names}, limits={self.limits})"
-
-
-def check_run_id(run_id: object) -> str:
-    """Return a run id that is one, or raise an error."""
-    if type(run_id) is not str:
-        raise TypeError(f"run_id must be a str, not {type_name(run_id)}")
-    if not is_digest(run_id):
-        raise ValueError("run_id must be 64 lower-case hexadecimal digits")
-    return run_id
 
 
 def _check_approvals(approvals: object) -> list[Approval]:

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from .tools import Tool, ToolEffect
-from .values import JSON, check_text, check_type, digest, encode, type_name
+from .values import JSON, check_text, check_type, digest, type_name
 
 __all__ = [
     "Approval",
@@ -21,6 +21,7 @@ __all__ = [
     "action_digest",
     "agreed_answers_to",
     "answers_to",
+    "check_run_id",
     "is_digest",
 ]
 
@@ -30,6 +31,15 @@ _DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
 def is_digest(value: object) -> bool:
     """Return whether `value` is 64 lower-case hexadecimal digits, as run ids and digests are."""
     return type(value) is str and _DIGEST.fullmatch(value) is not None
+
+
+def check_run_id(run_id: object) -> str:
+    """Return a run id that is one, or raise an error."""
+    if type(run_id) is not str:
+        raise TypeError(f"run_id must be a str, not {type_name(run_id)}")
+    if not is_digest(run_id):
+        raise ValueError("run_id must be 64 lower-case hexadecimal digits")
+    return run_id
 
 
 def action_digest(run_id: str, step: int, tool: Tool, arguments: str, history: str) -> str:
@@ -48,7 +58,7 @@ def action_digest(run_id: str, step: int, tool: Tool, arguments: str, history: s
     """
     return digest(
         f'{{"arguments":{arguments},"definition":"{tool.digest}","effect":"{tool.effect.value}",'
-        f'"history":"{history}","run_id":"{run_id}","scopes":{encode(sorted(tool.scopes))},'
+        f'"history":"{history}","run_id":"{run_id}","scopes":{tool.scopes_text},'
         f'"step":{step},"tool":"{tool.name}"}}'
     )
 

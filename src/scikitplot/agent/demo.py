@@ -260,9 +260,8 @@ def planner(state: RunState, tools: Any) -> Decision:
     if len(steps) == 2:
         note = {"name": f"note-{state.run_id[:8]}.md", "text": _note(state.goal, page)}
         return Decision.act("write", note, reason="keep the answer with its source")
-    wrote = steps[2].outcome is StepOutcome.EXECUTED
-    reason = "the note is written" if wrote else "the note could not be written"
-    return Decision.finish(_best_paragraph(state.goal, page["text"]), reason=reason)
+    answer = _best_paragraph(state.goal, page["text"])
+    return Decision.finish(answer, reason=f"the write was {steps[2].outcome.value}")
 
 
 def _note(question: str, page: dict[str, Any]) -> str:

@@ -17,7 +17,16 @@ from .state import RunState
 from .tools import Tool
 from .values import JSON
 
-__all__ = ["AskApprover", "AskPlanner", "CallTool", "CheckAnswer", "Commit", "Effect", "Raised"]
+__all__ = [
+    "AskApprover",
+    "AskPlanner",
+    "CallTool",
+    "CheckAnswer",
+    "Commit",
+    "Effect",
+    "Raised",
+    "StopRequest",
+]
 
 
 class AskPlanner(NamedTuple):
@@ -52,7 +61,8 @@ class Commit(NamedTuple):
     """Write the records to the trail, then the head and the new steps to the store.
 
     The next effect is yielded only when both are written. The trail goes first, so that it may be
-    ahead of the state by the records of one commit and never behind it.
+    ahead of the state by the records of one commit and never behind it. Answered by None, or by a
+    `StopRequest`: the head was not written then, and the same commit follows on top of it.
     """
 
     run_id: str
@@ -61,6 +71,15 @@ class Commit(NamedTuple):
     head: str
     steps: Sequence[str]
     revision: int | None  # what the store holds before
+    known: AuditHead | None  # the last record that the store's state knows of before
+
+
+class StopRequest(NamedTuple):
+    """Sent in answer to a `Commit`: since the last one, somebody asked that the run stops."""
+
+    reason: str
+    revision: int  # of the head in which the request stands
+    records_are_written: bool  # those of the commit
 
 
 Effect: TypeAlias = "AskPlanner | AskApprover | CallTool | CheckAnswer | Commit"

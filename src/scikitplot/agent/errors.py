@@ -23,7 +23,8 @@ class AgentError(Exception):
 class StateError(AgentError):
     """A saved run cannot be used: it is older than the stored one, damaged, or claimed elsewhere.
 
-    Nothing was written by the call that raises it.
+    Nothing was written by the call that raises it. Only where the connection to a database server
+    was lost and cannot be replaced, nobody knows; resuming the run finds out.
 
     Examples
     --------

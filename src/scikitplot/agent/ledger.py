@@ -18,7 +18,7 @@ from .approval import Approval, ApprovalRequest
 from .audit import AuditHead, AuditRecord
 from .audit.record import GENESIS, seal
 from .decision import Usage
-from .effects import Commit
+from .effects import Commit, StopRequest
 from .state import RunState, RunStatus, StepOutcome
 from .state.fields import optional_text
 from .state.head import Head, head_text, open_text
@@ -55,13 +55,18 @@ class Ledger:
         The run.
     clock, now : callable
         Seconds for running time, and wall-clock time for the records.
+    key : bytes or None, default=None
+        Seals the records.
     """
 
-    def __init__(self, run_id: str, goal: str, clock: Clock, now: Clock) -> None:
+    def __init__(
+        self, run_id: str, goal: str, clock: Clock, now: Clock, key: bytes | None = None
+    ) -> None:
         self.run_id = run_id
         self.status = RunStatus.RUNNING
         self.stop_reason: str | None = None
         self.error: str | None = None
+        self.stop: str | None = None  # why somebody wants the run to stop
         self.steps: list[str] = []
         self.open: WorkingStep | None = None
         self.decisions = 0
@@ -75,6 +80,7 @@ class Ledger:
         self._goal = quote(goal)
         self._parent = "null"
         self._answer = "null"
+        self._key = key
         self._clock = clock
         self._now = now
         self._last_clock: float | None = None
@@ -83,8 +89,10 @@ class Ledger:
         self._prev = GENESIS
         self._trail: AuditHead | None = None  # what the trail ends with
         self._revision: int | None = None  # what the store holds
+        self._known: AuditHead | None = None  # the last record that the store's state knows of
         self._records: list[AuditRecord] = []
         self._committed_steps = 0
+        self._written: Commit | None = None  # the last one
 
     @classmethod
     def resumed(
@@ -95,6 +103,7 @@ class Ledger:
         trail: AuditHead | None,
         clock: Clock,
         now: Clock,
+        key: bytes | None = None,
     ) -> Ledger:
         """Return the account of a saved run that goes on.
 
@@ -108,18 +117,19 @@ class Ledger:
             The saved steps.
         trail : AuditHead or None
             What the run's trail ends with; None if a new trail goes on from the head's record.
-        clock, now : callable
+        clock, now, key
             As for a new run.
         """
-        ledger = cls(head.run_id, head.goal, clock, now)
+        ledger = cls(head.run_id, head.goal, clock, now, key)
         ledger.status = head.status
+        ledger.stop = head.stop
         ledger.steps = list(steps)
         ledger._committed_steps = len(ledger.steps)
         ledger.decisions, ledger.tool_calls, _, ledger.tokens, ledger.seconds = head.usage
         ledger.cost = head.cost
         ledger.head = text
         ledger._parent = encode(head.parent)
-        ledger._revision = head.revision
+        ledger._revision, ledger._known = head.revision, head.audit_head
         ledger._trail = trail
         last = head.audit_head if trail is None else trail
         ledger._seq, ledger._prev = last.seq + 1, last.digest
@@ -181,7 +191,7 @@ class Ledger:
 
     def record(self, event: str, data: str) -> str:
         """Add a record with this data (canonical text) to the next commit; return its digest."""
-        record = seal(self.run_id, self._seq, event, data, self.time(), self._prev)
+        record = seal(self.run_id, self._seq, event, data, self.time(), self._prev, self._key)
         self._records.append(record)
         self._seq += 1
         self._prev = record.digest
@@ -288,9 +298,9 @@ class Ledger:
     def end(
         self,
         status: RunStatus,
-        *,
         stop_reason: str | None = None,
         error: str | None = None,
+        *,
         answer: str = "null",
     ) -> None:
         """Record the end of the run."""
@@ -306,27 +316,44 @@ class Ledger:
 
     def commit(self) -> Commit:
         """Return the commit of all that is new."""
-        before, revision = self._trail, self._revision
+        before = self._trail
         records, self._records = self._records, []
         if records:
             self._trail = AuditHead(self._seq - 1, self._prev)
         new = self.steps[self._committed_steps :]
         self._committed_steps += len(new)
-        self._revision = 0 if revision is None else revision + 1
+        return self._save(records, before, new)
+
+    def commit_after(self, request: StopRequest) -> Commit:
+        """Return the last commit again, on top of the head with a request to stop."""
+        last = self._written
+        assert last is not None, "a request answers a commit"
+        self.stop, self._revision = request.reason, request.revision
+        records = () if request.records_are_written else last.records
+        return self._save(records, last.audit_head, last.steps)
+
+    def _save(
+        self, records: Sequence[AuditRecord], before: AuditHead | None, steps: Sequence[str]
+    ) -> Commit:
+        replaced, known = self._revision, self._known
+        self._revision = revision = 0 if replaced is None else replaced + 1
+        self._known = last = AuditHead(self._seq - 1, self._prev)
         self.head = head_text(
             run_id=self.run_id,
             goal=self._goal,
             parent=self._parent,
             status=self.status.value,
+            stop=self.stop,
             stop_reason=self.stop_reason,
             answer=self._answer,
             error=self.error,
             usage=self._usage(),
-            revision=self._revision,
-            audit_head=AuditHead(self._seq - 1, self._prev),
+            revision=revision,
+            audit_head=last,
             open_step=self._open_text(),
         )
-        return Commit(self.run_id, records, before, self.head, new, revision)
+        self._written = Commit(self.run_id, records, before, self.head, steps, replaced, known)
+        return self._written
 
     def view(self) -> RunState:
         """Return the run as it was committed last."""

@@ -30,23 +30,15 @@ from typing import Any, TypeAlias
 from .approval import Approval, ApprovalRequest
 from .calls import Call
 from .decision import Decision
-from .effects import AskApprover, AskPlanner, CallTool, CheckAnswer, Effect, Raised
+from .effects import AskApprover, AskPlanner, CallTool, CheckAnswer, Effect, Raised, StopRequest
 from .gates import Ask, Denial, Proposal, Rules, judge
 from .ledger import Ledger, WorkingStep
 from .state import RunStatus, Step, StepOutcome
 from .state.head import OpenStep
 from .state.step import decision_text
+from .stops import stop_for
 from .tools import Tool
-from .values import (
-    JSON,
-    InvalidValue,
-    ValueTooLarge,
-    admit,
-    clean_text,
-    encode,
-    exact,
-    type_name,
-)
+from .values import JSON, InvalidValue, ValueTooLarge, admit, clean_text, encode, type_name
 
 __all__ = ["MAX_ATTEMPTS", "Loop"]
 
@@ -86,7 +78,7 @@ class Loop:
         ledger.tick()
         data = {"goal": ledger.goal, "nonce": nonce, **self._terms()}
         ledger.record("run_started", encode(data))
-        yield ledger.commit()
+        yield from self._commit()
         yield from self._go_on()
 
     def resume(self, saved: OpenStep | None, answers: Sequence[Approval], ahead: int) -> Effects:
@@ -105,11 +97,13 @@ class Loop:
         ledger.tick()
         if ledger.open is not None:
             ledger.open.approvals = (*ledger.open.approvals, *answers)
-        yield ledger.commit()  # the claim: with a store, whoever comes second fails here
+        yield from self._commit()  # the claim: with a store, whoever comes second fails here
         ledger.record("resumed", encode({"ahead": ahead, **self._terms()}))
-        yield ledger.commit()
+        yield from self._commit()
         if saved is not None and ledger.open is not None:
-            if saved.decision.kind == "finish":
+            if ledger.stop is not None:
+                yield from self._leave(saved, ledger.open)
+            elif saved.decision.kind == "finish":
                 yield from self._check(encode(saved.decision.answer))
             else:
                 yield from self._reopen(saved, ledger.open)
@@ -123,38 +117,14 @@ class Loop:
         ledger = self._ledger
         while ledger.status is RunStatus.RUNNING:
             started = ledger.tick()
-            if self._stop():
-                yield ledger.commit()
+            stop = stop_for(ledger, self._rules.limits)
+            if stop is not None:
+                ledger.end(*stop)
+                yield from self._commit()
                 return
             reply = yield AskPlanner(ledger.view(), self._descriptions())
             ledger.tick()
             yield from self._decide(reply, started)
-
-    def _stop(self) -> bool:
-        """End the run if a limit is reached, or time cannot be told any more."""
-        ledger, limits = self._ledger, self._rules.limits
-        if ledger.fault is not None:
-            ledger.end(RunStatus.FAILED, stop_reason="clock_failed", error=ledger.fault)
-            return True
-        reason = None
-        if ledger.decisions >= limits.max_steps:
-            reason = "max_steps"
-        elif limits.max_cost is not None and ledger.cost >= exact(limits.max_cost):
-            reason = "max_cost"
-        elif limits.max_tokens is not None and ledger.tokens >= limits.max_tokens:
-            reason = "max_tokens"
-        elif limits.max_seconds is not None and ledger.seconds >= limits.max_seconds:
-            reason = "max_seconds"
-        elif limits.max_repeats is not None and self._last_code() == "max_repeats":
-            reason = "max_repeats"
-        if reason is None:
-            return False
-        ledger.end(RunStatus.STOPPED, stop_reason=reason)
-        return True
-
-    def _last_code(self) -> str | None:
-        steps = self._ledger.steps
-        return Step.from_json(steps[-1]).code if steps else None
 
     def _descriptions(self) -> list[dict[str, JSON]]:
         """Return the planner's copy of the tools: one a session, a new one if it was changed."""
@@ -166,9 +136,15 @@ class Loop:
             self._handed_out = json.loads(self._tools_text)
         return self._handed_out
 
+    def _commit(self) -> Effects:
+        """Commit all that is new, on top of a request to stop where there is one."""
+        answer = yield self._ledger.commit()
+        while type(answer) is StopRequest:
+            answer = yield self._ledger.commit_after(answer)
+
     def _fail(self, code: str, error: str) -> Effects:
         self._ledger.end(RunStatus.FAILED, stop_reason=code, error=error)
-        yield self._ledger.commit()
+        yield from self._commit()
 
     # A decision
 
@@ -198,7 +174,7 @@ class Loop:
             yield from self._fail("usage_not_reported", told)
         elif not is_act:
             if self._has_done:
-                yield ledger.commit()  # before its effect can be seen
+                yield from self._commit()  # before its effect can be seen
             yield from self._check(text)
         else:
             yield from self._act(self._propose(reply, step, arguments, text, fault), step)
@@ -258,7 +234,7 @@ class Loop:
             if step.attempt:
                 error += f"; it was started before{_UNKNOWN}"
             ledger.deny(gate, code, error)
-            yield ledger.commit()
+            yield from self._commit()
         else:
             yield from self._call(proposal, step)
 
@@ -271,7 +247,7 @@ class Loop:
         if request is None:
             request = proposal.request = self._request(proposal, ask)
             ledger.ask(step, request)
-            yield ledger.commit()
+            yield from self._commit()
         if not self._has_approver:
             return None
         asked = replace(request, arguments=json.loads(proposal.text))
@@ -283,7 +259,7 @@ class Loop:
         fault = _answer_fault(answer, request)
         if fault is not None:
             ledger.ignore_answer(fault)
-            yield ledger.commit()
+            yield from self._commit()
             return None
         return answer  # type: ignore[no-any-return]
 
@@ -307,7 +283,12 @@ class Loop:
         tool, arguments = _passed(proposal)
         action = proposal.digest()
         ledger.start_call(step, tool, action)
-        yield ledger.commit()
+        yield from self._commit()
+        if ledger.stop is not None:
+            told = "the run was stopped before the call started"
+            ledger.end_call(step, StepOutcome.INTERRUPTED, code="interrupted", error=told)
+            yield from self._commit()
+            return
         call = Call(ledger.run_id, proposal.step, step.attempt, action, None)
         reply = yield CallTool(tool, arguments, call)
         most = self._rules.limits.max_result_bytes
@@ -325,7 +306,7 @@ class Loop:
                 ledger.end_call(step, failed, code="invalid_result", error=told)
             else:
                 ledger.end_call(step, StepOutcome.EXECUTED, result)
-        yield ledger.commit()
+        yield from self._commit()
 
     def _reopen(self, saved: OpenStep, step: WorkingStep) -> Effects:
         """Go on with a call that waits for a person, or was cut off."""
@@ -337,7 +318,16 @@ class Loop:
         else:
             outcome = StepOutcome.INTERRUPTED
             self._ledger.end_call(step, outcome, code="interrupted", error=reason)
-            yield self._ledger.commit()
+            yield from self._commit()
+
+    def _leave(self, saved: OpenStep, step: WorkingStep) -> Effects:
+        """Close the open step of a run that is to stop: nobody is asked, nothing starts again."""
+        self._ledger.status = RunStatus.RUNNING
+        if saved.request is None and saved.attempt:
+            reason = f"the call was cut off and the run was stopped{_UNKNOWN}"
+            outcome = StepOutcome.INTERRUPTED
+            self._ledger.end_call(step, outcome, code="interrupted", error=reason)
+            yield from self._commit()
 
     def _why_not_again(self, saved: OpenStep, proposal: Proposal) -> str | None:
         tool = proposal.tool = self._rules.tools.get(proposal.name)
@@ -374,7 +364,7 @@ class Loop:
         else:
             ledger.end_answer(StepOutcome.ACCEPTED)
             ledger.end(RunStatus.COMPLETED, answer=text)
-        yield ledger.commit()
+        yield from self._commit()
 
 
 def _at(error: InvalidValue) -> str:

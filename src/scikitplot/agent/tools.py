@@ -124,6 +124,7 @@ class Tool:
     idempotent: bool
     timeout: float | None
     digest: str = field(init=False)
+    scopes_text: str = field(init=False)
     _described: str = field(init=False)
     _schema: schema.CompiledSchema = field(init=False)
     _takes: frozenset[str] | None = field(init=False)
@@ -179,6 +180,7 @@ class Tool:
             "cost": self.cost,
         }
         put(self, "digest", digest(encode({**entry, "idempotent": self.idempotent})))
+        put(self, "scopes_text", encode(entry["scopes"]))
         put(self, "_described", json.dumps(entry))
 
     def _admit_parameters(self, parameters: object) -> dict[str, JSON]:

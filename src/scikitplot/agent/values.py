@@ -13,6 +13,7 @@ file passes through here before it is used, and these rules hold for it:
 from __future__ import annotations
 
 import hashlib
+import hmac
 import json
 import math
 from collections.abc import Callable, Iterable
@@ -60,10 +61,33 @@ MAX_TEXT = 100_000
 
 _INT_BOUND = 2**MAX_INT_BITS
 
-encode: Callable[[JSON], str] = json.JSONEncoder(
+_encoder = json.JSONEncoder(
     sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False, check_circular=False
-).encode
-"""The canonical text of a value that was admitted: sorted keys, no spaces, no escapes of text."""
+)
+# `JSONEncoder.encode` makes a new C encoder at every call, which costs more than what it then does
+# for a small value. Where Python has that encoder, one is made here and kept.
+_make: Any = getattr(json.encoder, "c_make_encoder", None)
+_chunks: Any = _encoder.iterencode
+if _make is not None:
+    _c_encoder = _make(
+        None, _encoder.default, encode_basestring, None, ":", ",", True, False, False
+    )
+
+    def _chunks(value: JSON) -> Any:
+        return _c_encoder(value, 0)
+
+
+def encode(value: JSON) -> str:
+    """Return the canonical text of a value that was admitted: sorted keys, no spaces.
+
+    Examples
+    --------
+    >>> from scikitplot.agent.values import encode
+    >>> encode({"b": [1.0, None], "a": "é"})
+    '{"a":"é","b":[1.0,null]}'
+    """
+    return "".join(_chunks(value))
+
 
 quote: Callable[[str], str] = encode_basestring
 """The canonical text of one string."""
@@ -326,8 +350,8 @@ def type_name(value: object) -> str:
     return name if len(name) <= 100 and name.isascii() and name.isidentifier() else "object"
 
 
-def digest(text: str) -> str:
-    """Return the SHA-256 of `text` in UTF-8 as 64 hexadecimal digits.
+def digest(text: str, key: bytes | None = None) -> str:
+    """Return the SHA-256 of `text` in UTF-8 as 64 hexadecimal digits; with a key, its HMAC.
 
     Examples
     --------
@@ -335,7 +359,9 @@ def digest(text: str) -> str:
     >>> digest("{}")[:16]
     '44136fa355b3678a'
     """
-    return hashlib.sha256(text.encode()).hexdigest()
+    if key is None:
+        return hashlib.sha256(text.encode()).hexdigest()
+    return hmac.digest(key, text.encode(), "sha256").hex()
 
 
 _EXACT = Context(prec=5_000, traps=[Inexact, InvalidOperation, Overflow, Clamped])

@@ -134,9 +134,9 @@ class Page:
     def _literals(self, start: str, text: str) -> None:
         """Add a text as literals of Python, one for each of its lines."""
         lines = re.findall(r"[^\n]*\n|[^\n]+", text) or [""]
-        if len(lines) == 1:
-            rows = self._quoted(text[: self._width], len(start))
-            if len(rows) == 1 and len(text) <= self._width:
+        if len(lines) == 1 and len(text) <= (1 + _MAX_MARKS) * self._width:
+            rows = self._quoted(text, len(start))
+            if len(rows) == 1:
                 self.lines.append(start + rows[0])
                 return
         below = len(start) - len(start.lstrip()) + 2
@@ -173,24 +173,22 @@ class Page:
 
 def _characters(text: str, encoding: str, doubled: str) -> Iterator[tuple[str, int]]:
     """Yield what is shown for each character, and the columns that it takes."""
-    marks = _MAX_MARKS  # at the start and behind a blank there is no letter to join
+    marks = _MAX_MARKS  # those that the letter before has; where there is none it takes none
     for char in text:
         shown, columns = char, 1
+        category = unicodedata.category(char)
+        is_mark = category.startswith("M")
+        marks = marks + 1 if is_mark else 0 if char.isalnum() else _MAX_MARKS
         if " " <= char <= "~":
-            marks = _MAX_MARKS if char == " " else 0
             if char in doubled:
                 shown, columns = f"\\{char}", 2
-        else:
-            category = unicodedata.category(char)
-            is_mark = category.startswith("M")
-            marks = marks + 1 if is_mark else 0
-            if marks > _MAX_MARKS or not _is_visible(char, encoding):
-                shown = ascii(char)[1:-1]
-                columns, marks = len(shown), _MAX_MARKS
-            elif is_mark:
-                columns = 1 if category == "Mc" else 0
-            elif unicodedata.east_asian_width(char) in "WF":
-                columns = 2
+        elif (is_mark and marks > _MAX_MARKS) or not _is_visible(char, encoding):
+            shown = ascii(char)[1:-1]
+            columns, marks = len(shown), _MAX_MARKS
+        elif is_mark:
+            columns = 1 if category == "Mc" else 0
+        elif unicodedata.east_asian_width(char) in "WF":
+            columns = 2
         yield shown, columns
 
 

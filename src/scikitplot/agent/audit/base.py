@@ -6,13 +6,17 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from ..errors import StateError
+from ..values import type_name
 from .record import AuditHead, AuditRecord
 
-__all__ = ["AuditSink", "check_head"]
+__all__ = ["AuditSink", "check_head", "check_key", "refuse_to_pickle"]
 
 
 class AuditSink(Protocol):
-    """What `Agent` needs of an ``audit=``."""
+    """What `Agent` needs of an ``audit=``.
+
+    A sink may have an attribute ``key``: bytes that seal what is written to it.
+    """
 
     def append(self, records: Sequence[AuditRecord], *, expected: AuditHead | None) -> None:
         """Write records of one run, all or nothing.
@@ -37,6 +41,26 @@ class AuditSink(Protocol):
 
     def read(self, run_id: str | None = None) -> Iterable[AuditRecord]:
         """Return the records of one run in order, or of all runs in the order of writing."""
+
+
+def check_key(key: object) -> bytes | None:
+    """Return a key that may seal a trail, or raise an error that does not show it."""
+    if key is None:
+        return None
+    if not isinstance(key, bytes):
+        raise TypeError(f"key must be bytes or None, not {type_name(key)}")
+    if len(key) < 16:
+        raise ValueError("key must have at least 16 bytes; secrets.token_bytes(32) makes one")
+    return key
+
+
+def refuse_to_pickle(sink: object, key: bytes | None) -> None:
+    """Raise `TypeError` where a pickle would carry a key."""
+    if key is not None:
+        raise TypeError(
+            f"a {type_name(sink)} with a key cannot be pickled, the key would be in the pickle; "
+            "pass a function that makes it"
+        )
 
 
 def check_head(run_id: str, held: AuditHead | None, expected: AuditHead | None) -> None:

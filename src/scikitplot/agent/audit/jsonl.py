@@ -15,14 +15,18 @@ import os
 import re
 import sys
 import threading
+import time
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
+from ..approval import check_run_id
 from ..errors import AuditError
-from .base import check_head
+from ..values import check_amount
+from .base import check_head, check_key, refuse_to_pickle
 from .record import (
     GENESIS,
     MAX_LINE,
@@ -36,15 +40,14 @@ from .record import (
 if sys.platform == "win32":
     import msvcrt
 
-    def _acquire(fd: int) -> None:
+    def _try_lock(fd: int) -> bool:
         # A byte far behind any trail, because a locked byte cannot be read by others.
         os.lseek(fd, 2**62, os.SEEK_SET)
-        while True:
-            try:
-                msvcrt.locking(fd, msvcrt.LK_LOCK, 1)
-            except OSError:  # gives up after ten tries
-                continue
-            return
+        try:
+            msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
+        return True
 
     def _release(fd: int) -> None:
         os.lseek(fd, 2**62, os.SEEK_SET)
@@ -54,11 +57,26 @@ else:
 
     # flock belongs to the open file and not to the process: two sinks on one path in one process
     # exclude each other, and closing one of them releases nothing of the other.
-    def _acquire(fd: int) -> None:
-        fcntl.flock(fd, fcntl.LOCK_EX)
+    def _try_lock(fd: int) -> bool:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
 
     def _release(fd: int) -> None:
         fcntl.flock(fd, fcntl.LOCK_UN)
+
+
+def _acquire(fd: int, deadline: float) -> bool:
+    """Wait for the lock, no longer than to a reading of the clock; return whether it was got."""
+    pause = 0.0002
+    while not _try_lock(fd):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(pause)
+        pause = min(2 * pause, 0.02)
+    return True
 
 
 __all__ = ["JsonlAuditSink", "read_audit"]
@@ -80,11 +98,15 @@ class JsonlAuditSink:
     fsync : bool, default=False
         Whether each commit is forced to the disk, so that it survives a crash of the machine and
         not only of the process. It costs a disk write for each commit.
+    timeout : float, default=30.0
+        Seconds to wait for other writers.
+    key : bytes or None, default=None
+        Seals the records: each digest is then an HMAC, which nobody can make without the key.
 
     Raises
     ------
-    TypeError
-        If an argument is of the wrong type.
+    TypeError, ValueError
+        If an argument is of the wrong type or value.
     AuditError
         If the file cannot be opened.
 
@@ -99,15 +121,26 @@ class JsonlAuditSink:
     []
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, fsync: bool = False) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        fsync: bool = False,
+        timeout: float = 30.0,
+        key: bytes | None = None,
+    ) -> None:
         if not isinstance(path, (str, os.PathLike)):
             raise TypeError(f"path must be a str or a path, not {type(path).__name__}")
         if type(fsync) is not bool:
             raise TypeError(f"fsync must be a bool, not {type(fsync).__name__}")
         self.path = Path(path).absolute()
         self.fsync = fsync
+        self.key = check_key(key)
+        self.timeout = check_amount("timeout", timeout)
         self._lock = threading.Lock()
         self._open()
+        with _SINKS_LOCK:
+            _SINKS.add(self)
 
     def _open(self) -> None:
         is_new = not self.path.exists()
@@ -131,21 +164,33 @@ class JsonlAuditSink:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        with self._lock:
+        deadline = time.monotonic() + self.timeout
+        if not self._lock.acquire(timeout=min(self.timeout, threading.TIMEOUT_MAX)):
+            raise self._held()
+        try:
             if self._pid != os.getpid():
-                # A fork shares the open file, and so the lock, with its parent.
-                self._close()
                 self._open()
-            fd = self._fd
+            if not _acquire(self._fd, deadline):
+                raise self._held()
             try:
-                _acquire(fd)
-                try:
-                    self._catch_up()
-                    yield
-                finally:
-                    _release(fd)
-            except OSError as error:
-                raise AuditError(f"trail {self.path}: cannot be used ({error.strerror})") from None
+                self._catch_up()
+                yield
+            finally:
+                _release(self._fd)
+        except OSError as error:
+            raise AuditError(f"trail {self.path}: cannot be used ({error.strerror})") from None
+        finally:
+            self._lock.release()
+
+    def _held(self) -> AuditError:
+        return AuditError(
+            f"trail {self.path}: others have held its lock for longer than {self.timeout:g} seconds"
+        )
+
+    def _after_fork(self) -> None:
+        # The open file, and with it the lock, would be shared with the parent, and outlive it.
+        self._close()
+        self._lock = threading.Lock()
 
     def _catch_up(self) -> None:
         status = os.fstat(self._fd)
@@ -174,7 +219,7 @@ class JsonlAuditSink:
     def _note(self, record: AuditRecord) -> None:
         head = self._heads.get(record.run_id)
         after = (-1, GENESIS) if head is None else head
-        if after != (record.seq - 1, record.prev) or not is_intact(record):
+        if after != (record.seq - 1, record.prev) or not is_intact(record, self.key):
             self._damaged.setdefault(record.run_id, self._lines)
         self._heads[record.run_id] = AuditHead(record.seq, record.digest)
 
@@ -215,17 +260,46 @@ class JsonlAuditSink:
         AuditError
             If the run's records are damaged, so that its last one cannot be told.
         """
+        check_run_id(run_id)
         with self._locked():
             return self._whole_head(run_id)
 
     def read(self, run_id: str | None = None) -> Iterator[AuditRecord]:
-        """Yield the whole records of one run, or of all."""
+        """Return an iterator over the whole records of one run, or of all."""
+        if run_id is not None:
+            check_run_id(run_id)
+        return self._records(run_id)
+
+    def _records(self, run_id: str | None) -> Iterator[AuditRecord]:
         for item in read_audit(self.path):
             if isinstance(item, AuditRecord) and run_id in (None, item.run_id):
                 yield item
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        refuse_to_pickle(self, self.key)
+        return partial(type(self), self.path, fsync=self.fsync, timeout=self.timeout), ()
+
     def __repr__(self) -> str:
         return f"JsonlAuditSink({str(self.path)!r}, fsync={self.fsync})"
+
+
+# In a forked child a sink opens the file anew.
+_SINKS: weakref.WeakSet[JsonlAuditSink] = weakref.WeakSet()
+_SINKS_LOCK = threading.Lock()
+
+
+def _after_fork() -> None:
+    for sink in list(_SINKS):
+        sink._after_fork()
+    _SINKS_LOCK.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_SINKS_LOCK.acquire,
+        after_in_parent=_SINKS_LOCK.release,
+        after_in_child=_after_fork,
+    )
 
 
 def _sync_folder(folder: Path) -> None:

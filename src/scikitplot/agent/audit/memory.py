@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 
-from .base import check_head
+from ..approval import check_run_id
+from .base import check_head, check_key
 from .record import AuditHead, AuditRecord
 
 __all__ = ["MemoryAuditSink"]
@@ -13,6 +14,16 @@ __all__ = ["MemoryAuditSink"]
 
 class MemoryAuditSink:
     """A trail in memory, safe for threads; it lives as long as the process.
+
+    Parameters
+    ----------
+    key : bytes or None, default=None
+        Seals the records: each digest is then an HMAC, which nobody can make without the key.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the key is no bytes, or has fewer than 16.
 
     Examples
     --------
@@ -25,7 +36,8 @@ class MemoryAuditSink:
     MemoryAuditSink(4 records, 1 run)
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, key: bytes | None = None) -> None:
+        self.key = check_key(key)
         self._records: list[AuditRecord] = []
         self._heads: dict[str, AuditHead] = {}
         self._lock = threading.Lock()
@@ -46,10 +58,13 @@ class MemoryAuditSink:
 
     def head(self, run_id: str) -> AuditHead | None:
         """Return the last record of a run, None if there is none."""
+        check_run_id(run_id)
         return self._heads.get(run_id)
 
     def read(self, run_id: str | None = None) -> list[AuditRecord]:
         """Return the records of one run, or of all."""
+        if run_id is not None:
+            check_run_id(run_id)
         return [record for record in self.records if run_id is None or record.run_id == run_id]
 
     def __repr__(self) -> str:

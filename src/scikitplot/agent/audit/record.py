@@ -10,10 +10,11 @@ import json
 import math
 import re
 from dataclasses import dataclass, field
+from hmac import compare_digest
 from typing import Any, NamedTuple
 
 from ..approval import is_digest
-from ..values import JSON, admit, digest, type_name
+from ..values import JSON, admit, digest, encode, type_name
 
 __all__ = [
     "GENESIS",
@@ -63,7 +64,7 @@ class AuditRecord:
     prev : str
         Digest of the run's record before, 64 zeros in the first.
     digest : str
-        SHA-256 of the record's line up to the digest.
+        SHA-256 of the record's line up to the digest, or its HMAC where the trail has a key.
 
     Raises
     ------
@@ -177,10 +178,18 @@ def _bare(
     return record
 
 
-def seal(run_id: str, seq: int, event: str, data: str, time: float, prev: str) -> AuditRecord:
+def seal(
+    run_id: str,
+    seq: int,
+    event: str,
+    data: str,
+    time: float,
+    prev: str,
+    key: bytes | None = None,
+) -> AuditRecord:
     """Return the record with this data (canonical text), chained to the digest `prev`."""
     body = _body(run_id, seq, event, data, time, prev)
-    own = digest(body)
+    own = digest(body, key)
     return _bare(run_id, seq, event, time, prev, own, f'{body[:-1]},"digest":"{own}"}}')
 
 
@@ -209,9 +218,7 @@ def parse_line(line: bytes) -> AuditRecord:
         raise ValueError(f"its field {error}") from None
     if type(fields["time"]) is not float:
         raise ValueError("its field time must be written as a float")
-    if text[-_DIGEST_TAIL:] != f',"digest":"{fields["digest"]}"}}':
-        raise ValueError("its digest is not at the end")
-    return _bare(
+    record = _bare(
         fields["run_id"],
         fields["seq"],
         fields["event"],
@@ -220,21 +227,36 @@ def parse_line(line: bytes) -> AuditRecord:
         fields["digest"],
         text,
     )
+    # Two readers of one line must see one record: no name twice, no NaN, no other way to write it.
+    try:
+        body = _body(
+            record.run_id,
+            record.seq,
+            record.event,
+            encode(fields["data"]),
+            record.time,
+            record.prev,
+        )
+    except ValueError:
+        body = ""
+    if f'{body[:-1]},"digest":"{record.digest}"}}' != text:
+        raise ValueError("it is not written as a record is")
+    return record
 
 
-def is_intact(record: AuditRecord) -> bool:
+def is_intact(record: AuditRecord, key: bytes | None = None) -> bool:
     """Return whether the record's digest is that of its line, and of its data where that was read.
 
     A record in memory holds both, and its data is a dict that somebody may have changed.
     """
-    if digest(record.line[:-_DIGEST_TAIL] + "}") != record.digest:
+    if not compare_digest(digest(record.line[:-_DIGEST_TAIL] + "}", key), record.digest):
         return False
     try:
         _data.__get__(record)
     except AttributeError:
         return True
     try:
-        return digest(record.body()) == record.digest
+        return compare_digest(digest(record.body(), key), record.digest)
     except ValueError:
         return False
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ..values import type_name
+from .base import check_key
 from .record import (
     GENESIS,
     AuditRecord,
@@ -73,6 +74,7 @@ def verify_audit(
     records: Iterable[AuditRecord | DamagedLine],
     *,
     heads: Mapping[str, tuple[int, str]] | None = None,
+    key: bytes | None = None,
 ) -> list[AuditProblem]:
     """Return what is wrong with a trail, an empty list when nothing is.
 
@@ -83,6 +85,9 @@ def verify_audit(
     heads : mapping of str to AuditHead, or None, default=None
         By run id, the last record as somebody else knows it, such as ``state.audit_head`` of a
         saved run: only so is a trail known to be cut after its last record.
+    key : bytes or None, default=None
+        The key that the trail was written with. Without one a chain shows accidents and careless
+        changes: whoever can write the file can build all of it anew.
 
     Returns
     -------
@@ -108,6 +113,7 @@ def verify_audit(
         raise TypeError(f"records must be an iterable of AuditRecord, not {type_name(records)}")
     if heads is not None and not isinstance(heads, Mapping):
         raise TypeError(f"heads must be a mapping or None, not {type_name(heads)}")
+    check_key(key)
     for head in () if heads is None else heads.values():
         if not isinstance(head, (tuple, list)) or len(head) != 2:
             raise TypeError("heads must hold pairs of a record's number and digest")
@@ -124,7 +130,7 @@ def verify_audit(
             chain = chains.setdefault(record.run_id, _Chain())
             if record.seq == wanted.get(record.run_id, (None, None))[0]:
                 chain.head_digest = record.digest
-            problems.extend(_check(record, chain))
+            problems.extend(_check(record, chain, key))
         else:
             message = f"item {position} of the trail is no record but a {type_name(record)}"
             problems.append(AuditProblem(None, None, "damaged", message))
@@ -144,13 +150,13 @@ def verify_audit(
     return problems
 
 
-def _check(record: AuditRecord, chain: _Chain) -> Iterable[AuditProblem]:
+def _check(record: AuditRecord, chain: _Chain, key: bytes | None) -> Iterable[AuditProblem]:
     seq = record.seq
 
     def problem(kind: str, message: str) -> AuditProblem:
         return AuditProblem(record.run_id, seq, kind, message)
 
-    intact = is_intact(record)
+    intact = is_intact(record, key)
     if not intact:
         yield problem("changed", "its digest is not that of its content")
     if seq <= chain.last:

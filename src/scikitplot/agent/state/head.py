@@ -105,6 +105,7 @@ class Head(NamedTuple):
     goal: str
     parent: tuple[str, int] | None
     status: RunStatus
+    stop: str | None
     stop_reason: str | None
     answer: JSON
     error: str | None
@@ -121,6 +122,7 @@ def head_text(
     goal: str,
     parent: str,
     status: str,
+    stop: str | None,
     stop_reason: str | None,
     answer: str,
     error: str | None,
@@ -134,7 +136,8 @@ def head_text(
         f'{{"answer":{answer},"audit_head":[{audit_head.seq},"{audit_head.digest}"],'
         f'"error":{optional_text(error)},"goal":{goal},"open":{open_step},"parent":{parent},'
         f'"revision":{revision},"run_id":"{run_id}","status":"{status}",'
-        f'"stop_reason":{optional_text(stop_reason)},"usage":{usage},"version":{VERSION}}}'
+        f'"stop":{optional_text(stop)},"stop_reason":{optional_text(stop_reason)},'
+        f'"usage":{usage},"version":{VERSION}}}'
     )
 
 
@@ -181,6 +184,7 @@ _HEAD = (
     "revision",
     "run_id",
     "status",
+    "stop",
     "stop_reason",
     "usage",
     "version",
@@ -225,6 +229,7 @@ def read_head(text: str) -> Head:
         goal or "",
         _read_parent(fields),
         status,
+        fields.text("stop", optional=True),
         fields.text("stop_reason", optional=True),
         fields.value("answer"),
         fields.text("error", optional=True),

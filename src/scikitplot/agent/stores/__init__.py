@@ -8,5 +8,7 @@ A store is any object with the four methods of `StateStore`; none has to inherit
 
 from .base import SavedRun, StateStore
 from .memory import MemoryStore
+from .postgresql import SqlStore
+from .sqlite import SqliteStore
 
-__all__ = ["MemoryStore", "SavedRun", "StateStore"]
+__all__ = ["MemoryStore", "SavedRun", "SqlStore", "SqliteStore", "StateStore"]

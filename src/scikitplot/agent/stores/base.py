@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Protocol
 
-__all__ = ["SavedRun", "StateStore"]
+from ..errors import StateError
+
+__all__ = ["SavedRun", "StateStore", "check_revision", "status_of"]
+
+
+_STATUS = '"status":"'
+_STATUSES = frozenset(("running", "awaiting_approval", "completed", "stopped", "failed"))
 
 
 class SavedRun(NamedTuple):
@@ -57,3 +64,24 @@ class StateStore(Protocol):
 
     def delete(self, run_id: str) -> None:
         """Forget a run; one that is not there is no error."""
+
+
+def status_of(head: str) -> str:
+    """Return the status that a head names."""
+    # In a head as it is made here the last of these starts the status, since no key behind it
+    # holds an object with other keys and a quote inside a text is escaped. Reading the whole head
+    # at each commit would cost more than the commit.
+    start = head.rfind(_STATUS) + len(_STATUS)
+    status = head[start : head.find('"', start)]
+    if status in _STATUSES:
+        return status
+    return str(json.loads(head)["status"])
+
+
+def check_revision(run_id: str, held: int | None, expected: int | None) -> None:
+    """Raise `StateError` unless the revision that is held is the one that is expected."""
+    if held != expected:
+        raise StateError(
+            f"run {run_id[:12]}: the store holds revision {held}, not {expected}; "
+            "another process went on with it"
+        )

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Sequence
 
-from ..errors import StateError
-from .base import SavedRun
+from ..approval import check_run_id
+from .base import SavedRun, check_revision, status_of
 
 __all__ = ["MemoryStore"]
 
@@ -42,20 +41,18 @@ class MemoryStore:
 
     def load(self, run_id: str) -> SavedRun | None:
         """Return the latest head and steps of a run, None if it is not there."""
+        check_run_id(run_id)
         with self._lock:
             run = self._runs.get(run_id)
             return None if run is None else SavedRun(run.head, tuple(run.steps))
 
     def commit(self, run_id: str, head: str, steps: Sequence[str], *, expected: int | None) -> None:
         """Replace the head and append `steps`; see `StateStore.commit`."""
+        check_run_id(run_id)
         with self._lock:
             run = self._runs.get(run_id)
             held = None if run is None else run.revision
-            if held != expected:
-                raise StateError(
-                    f"run {run_id[:12]}: the store holds revision {held}, not {expected}; "
-                    "another process went on with it"
-                )
+            check_revision(run_id, held, expected)
             if run is None:
                 run = self._runs[run_id] = _Run()
             run.head = head
@@ -68,11 +65,12 @@ class MemoryStore:
             return [
                 run_id
                 for run_id, run in self._runs.items()
-                if status is None or json.loads(run.head)["status"] == status
+                if status is None or status_of(run.head) == status
             ]
 
     def delete(self, run_id: str) -> None:
         """Forget a run; one that is not there is no error."""
+        check_run_id(run_id)
         with self._lock:
             self._runs.pop(run_id, None)
 

@@ -1,0 +1,142 @@
+"""Where an agent's runs are kept: its store and its trail, together.
+
+Imports what stands below `agent`. Rules that hold here:
+
+* a commit goes to the trail first and to the store second, or to both in one transaction where one
+  object is both;
+* a saved run goes on only from its latest state, and only if the trail holds the record after which
+  that state was saved.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from .approval import check_run_id
+from .audit import AuditHead
+from .audit.base import check_key
+from .effects import Commit, StopRequest
+from .errors import AuditError, StateError
+from .state import RunState
+from .state.head import Head, read_head
+from .stores import StateStore
+from .values import type_name
+
+__all__ = ["Keeper"]
+
+
+class Keeper:
+    """A store and a trail as one.
+
+    Parameters
+    ----------
+    store : StateStore or None
+        Where states are saved, if anywhere.
+    audit : AuditSink
+        Where records go.
+    has_own_trail : bool
+        Whether the trail is the agent's own and new, so that it knows of no run of before.
+    """
+
+    def __init__(self, store: StateStore | None, audit: Any, *, has_own_trail: bool) -> None:
+        self._store = store
+        self._audit = audit
+        self._has_own_trail = has_own_trail
+        self.key = check_key(getattr(audit, "key", None))
+        # One object that can write both in one transaction, as `SqliteStore` does.
+        both: Any = store
+        self._is_one = both is not None and both is audit and _takes_records(both)
+
+    def commit(self, commit: Commit) -> StopRequest | None:
+        """Write a commit; return the request to stop that stood in its way, if that is all."""
+        if self._is_one:
+            return self._save(commit, False, records=commit.records, audit_head=commit.audit_head)
+        if commit.records:
+            self._audit.append(commit.records, expected=commit.audit_head)
+        return None if self._store is None else self._save(commit, True)
+
+    def _save(
+        self, commit: Commit, records_are_written: bool, **records: Any
+    ) -> StopRequest | None:
+        run_id, revision = commit.run_id, commit.revision
+        store: Any = self._store
+        try:
+            store.commit(run_id, commit.head, commit.steps, expected=revision, **records)
+        except StateError:
+            saved = store.load(run_id)
+            if saved is None or revision is None:
+                raise
+            head = read_head(saved[0])
+            # On top of what this session wrote, with nothing recorded since: nobody took the run.
+            if (
+                head.stop is None
+                or head.revision != revision + 1
+                or head.audit_head != commit.known
+            ):
+                raise
+            return StopRequest(head.stop, head.revision, records_are_written)
+        return None
+
+    def refuse_used(self, run_id: str) -> None:
+        """Raise `ValueError` if the store or the trail knows the run already."""
+        if self._store is not None and self._store.load(run_id) is not None:
+            raise ValueError("run_id names a run that the store holds; a run id is used once")
+        if self._audit.head(run_id) is not None:
+            raise ValueError("run_id names a run that the trail holds; a run id is used once")
+
+    def load(self, state: RunState | str) -> tuple[str, list[str]]:
+        """Return the head and the steps of a run, as the store holds them where there is one."""
+        if isinstance(state, RunState):
+            text, steps = state.parts()
+            if self._store is None:
+                return text, steps
+            run_id = state.run_id
+        elif isinstance(state, str):
+            text, steps, run_id = "", [], check_run_id(state)
+            if self._store is None:
+                raise ValueError("a run id can be resumed with a store only; pass the RunState")
+        else:
+            raise TypeError(f"state must be a RunState or a run id, not {type_name(state)}")
+        saved = self._store.load(run_id)
+        if saved is None:
+            raise StateError(f"run {run_id[:12]}: the store does not hold it")
+        stored = saved[0], list(saved[1])
+        if not all(type(part) is str for part in (stored[0], *stored[1])):
+            raise StateError(f"run {run_id[:12]}: the store returned something else than texts")
+        if isinstance(state, RunState) and stored != (text, steps):
+            raise StateError(
+                f"run {run_id[:12]}: the store holds another state than revision "
+                f"{state.revision} as it was given; resume it by its run id"
+            )
+        return stored
+
+    def find_trail(self, head: Head) -> tuple[AuditHead | None, int]:
+        """Return what the run's trail ends with, and its records beyond the state."""
+        run, known = head.run_id[:12], head.audit_head
+        try:
+            held = self._audit.head(head.run_id)
+        except AuditError as error:
+            raise StateError(f"run {run}: {error}") from error
+        if held is None and self._has_own_trail:
+            return None, 0  # nothing to compare with; the new trail goes on from the state's record
+        held = None if held is None else AuditHead(*held)
+        if held == known:
+            return held, 0
+        if held is None or self._digest_at(head.run_id, known.seq) != known.digest:
+            raise StateError(
+                f"run {run}: the trail does not hold record {known.seq}, after which the state was "
+                "saved; pass the audit sink that the run was started with, or find what changed it"
+            )
+        if self._store is None:
+            raise StateError(
+                f"run {run}: the trail goes on after this state; it was resumed already"
+            )
+        return held, held.seq - known.seq
+
+    def _digest_at(self, run_id: str, seq: int) -> str | None:
+        return next((r.digest for r in self._audit.read(run_id) if r.seq == seq), None)
+
+
+def _takes_records(store: Any) -> bool:
+    return "records" in inspect.signature(store.commit).parameters

@@ -1,0 +1,52 @@
+"""What ends a run before its next decision.
+
+Imports `ledger` and `policy`. Each limit is looked at here before the decision that it bounds; the
+gates look at those that bound a call.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from .ledger import Ledger
+from .policy import Limits
+from .state import RunStatus, Step
+from .values import exact
+
+__all__ = ["Stop", "stop_for"]
+
+
+class Stop(NamedTuple):
+    """How a run ends, and why."""
+
+    status: RunStatus
+    stop_reason: str
+    error: str | None = None
+
+
+def stop_for(ledger: Ledger, limits: Limits) -> Stop | None:
+    """Return why no further decision is asked for, None when one is."""
+    if ledger.stop is not None:
+        return Stop(RunStatus.STOPPED, "cancelled", ledger.stop or None)
+    if ledger.fault is not None:
+        return Stop(RunStatus.FAILED, "clock_failed", ledger.fault)
+    reached = _reached(ledger, limits)
+    return None if reached is None else Stop(RunStatus.STOPPED, reached)
+
+
+def _reached(ledger: Ledger, limits: Limits) -> str | None:
+    if ledger.decisions >= limits.max_steps:
+        return "max_steps"
+    if limits.max_cost is not None and ledger.cost >= exact(limits.max_cost):
+        return "max_cost"
+    if limits.max_tokens is not None and ledger.tokens >= limits.max_tokens:
+        return "max_tokens"
+    if limits.max_seconds is not None and ledger.seconds >= limits.max_seconds:
+        return "max_seconds"
+    if limits.max_repeats is not None and _last_code(ledger) == "max_repeats":
+        return "max_repeats"
+    return None
+
+
+def _last_code(ledger: Ledger) -> str | None:
+    return Step.from_json(ledger.steps[-1]).code if ledger.steps else None
