@@ -403,6 +403,22 @@ def test_arguments_that_the_function_cannot_take_are_denied_and_not_dropped() ->
     assert calls == []
 
 
+def test_an_argument_that_the_function_must_have_is_asked_for_wherever_the_schema_says_so() -> None:
+    calls: list[Any] = []
+    either = {
+        "type": "object",
+        "properties": {"text": {"type": "string"}, "path": {"type": "string"}},
+        "anyOf": [{"required": ["text"]}, {"required": ["path"]}],
+        "additionalProperties": False,
+    }
+    tool = Tool("save", lambda text, path="": calls.append((text, path)), parameters=either)
+    decisions = [Decision.act("save", {"path": "b"}), Decision.act("save", {"text": "a"})]
+    state = Agent([tool], script(*decisions)).run("goal")
+    assert [step.code for step in state.steps] == ["invalid_arguments", None, None]
+    assert state.steps[0].error == "argument 'text' is missing"
+    assert calls == [("a", "")]
+
+
 def test_arguments_that_cannot_be_judged_are_denied() -> None:
     """However little of the stack the caller left, a run ends without an exception."""
     recursive = {

@@ -20,6 +20,7 @@ ORDER = [  # from the bottom; a module imports only what stands before it
     "visible",
     "schema",
     "calls",
+    "signature",
     "tools",
     "policy",
     "decision",

@@ -15,12 +15,12 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from enum import Enum
 from typing import Any
 
 from . import schema
 from .errors import SchemaError
+from .signature import Signature, fit
 from .values import (
     JSON,
     InvalidValue,
@@ -30,7 +30,6 @@ from .values import (
     check_text,
     digest,
     encode,
-    pointer,
     type_name,
 )
 
@@ -127,7 +126,7 @@ class Tool:
     scopes_text: str = field(init=False)
     _described: str = field(init=False)
     _schema: schema.CompiledSchema = field(init=False)
-    _takes: frozenset[str] | None = field(init=False)
+    _signature: Signature = field(init=False)
 
     def __init__(
         self,
@@ -170,7 +169,7 @@ class Tool:
         put(self, "timeout", timeout)
         put(self, "parameters", self._admit_parameters(parameters))
         put(self, "_schema", self._compile())
-        put(self, "_takes", self._fit())
+        put(self, "_signature", fit(name, func, self.parameters))
         entry = {
             "name": name,
             "description": self.description,
@@ -211,43 +210,6 @@ class Tool:
                 error.keyword, error.pointer, f"{error.reason} (tool {self.name!r})"
             ) from None
 
-    def _fit(self) -> frozenset[str] | None:
-        """Check the schema against the function; return the names it can take, None for any."""
-        try:
-            signature = inspect.signature(self.func)
-        except (TypeError, ValueError):  # some builtins have none
-            return None
-        takes, needs, takes_any = set(), set(), False
-        for parameter in signature.parameters.values():
-            if parameter.kind is parameter.VAR_KEYWORD:
-                takes_any = True
-            elif parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
-                takes.add(parameter.name)
-                if parameter.default is parameter.empty:
-                    needs.add(parameter.name)
-            elif (
-                parameter.kind is parameter.POSITIONAL_ONLY and parameter.default is parameter.empty
-            ):
-                raise ValueError(
-                    f"Tool {self.name!r}: func must take {parameter.name!r} by keyword, "
-                    "it is positional-only"
-                )
-        allowed = self.parameters.get("properties", {})
-        required = self.parameters.get("required", ())
-        if not takes_any:
-            for name in allowed:
-                if name not in takes:
-                    raise ValueError(
-                        f"Tool {self.name!r}: parameters allow {name!r}, which func does not take"
-                        + _nearest(name, takes)
-                    )
-        for name in sorted(needs.difference(required)):
-            raise ValueError(
-                f"Tool {self.name!r}: func must have {name!r}, which parameters.required does not "
-                f"list; add it there, or give the function's argument a default"
-            )
-        return None if takes_any else frozenset(takes)
-
     def problems(self, arguments: dict[str, JSON]) -> list[schema.Problem]:
         """Return what is wrong with `arguments`, empty when they may be passed to the function.
 
@@ -271,14 +233,7 @@ class Tool:
             problems = schema.validate(self._schema, arguments)
         except RecursionError:  # the caller left no room on the stack; what is not judged is denied
             return [schema.Problem("", "depth", "cannot be judged so deep in the call stack")]
-        takes = self._takes
-        if problems or takes is None or takes.issuperset(arguments):
-            return problems
-        return [
-            schema.Problem(pointer([name]), "signature", "not an argument" + _nearest(name, takes))
-            for name in arguments
-            if name not in takes
-        ]
+        return problems or self._signature.problems(arguments)
 
     def describe(self) -> dict[str, JSON]:
         """Return a new copy of what a planner is shown: name, description, parameters and so on.
@@ -297,11 +252,6 @@ class Tool:
             f"Tool({self.name!r}, effect={self.effect.value!r}, "
             f"scopes={sorted(self.scopes)}, cost={self.cost})"
         )
-
-
-def _nearest(name: str, known: Iterable[str]) -> str:
-    near = get_close_matches(name[:64], sorted(known), 1)
-    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 class Toolset:
