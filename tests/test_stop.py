@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import threading
 from pathlib import Path
@@ -191,6 +192,29 @@ def test_a_run_that_was_taken_is_not_taken_for_one_that_is_to_stop() -> None:
     with pytest.raises(StateError):
         agent.run("goal")
     assert calls == []
+
+
+@pytest.mark.parametrize("policy", [FREE, WRITES], ids=["cut off", "paused"])
+def test_a_store_that_fails_is_told_and_not_asked_for_ever(policy: Any) -> None:
+    class Full(MemoryStore):
+        full = False
+
+        def commit(self, *args: Any, **options: Any) -> None:
+            if self.full:
+                raise StateError("the disk is full")
+            super().commit(*args, **options)
+
+    def cut_off(text: str) -> str:
+        raise KeyboardInterrupt
+
+    store = Full()
+    tool = Tool("save", cut_off, parameters=writer([]).parameters, effect="write")
+    agent = Agent([tool], script(SAVE), policy=policy, store=store)
+    with contextlib.suppress(KeyboardInterrupt):
+        agent.run("goal", run_id=RUN_ID)
+    store.full = True
+    with pytest.raises(StateError, match="the disk is full"):
+        agent.stop(RUN_ID)
 
 
 @pytest.mark.parametrize(

@@ -267,13 +267,17 @@ class Agent:
         head = read_head(saved[0])
         if head.status.has_ended or head.stop is not None:
             return True
-        if head.status is RunStatus.AWAITING_APPROVAL:
-            self._resume(run_id, [], stop=reason)
-            return True
-        text = encode({**json.loads(saved[0]), "revision": head.revision + 1, "stop": reason})
         try:
-            self.store.commit(run_id, text, [], expected=head.revision)
+            if head.status is RunStatus.AWAITING_APPROVAL:
+                self._resume(run_id, [], stop=reason)
+            else:
+                change = {"revision": head.revision + 1, "stop": reason}
+                text = encode({**json.loads(saved[0]), **change})
+                self.store.commit(run_id, text, [], expected=head.revision)
         except StateError:
+            now = self.store.load(run_id)
+            if now is None or read_head(now[0]).revision == head.revision:
+                raise  # nobody went on: the store itself refuses
             return False
         return True
 
