@@ -51,7 +51,7 @@ def test_a_program_of_the_page_finds_what_was_done_to_a_trail(
 ) -> None:
     command = PROGRAMS[language]
     if shutil.which(command[0]) is None:
-        pytest.skip(f"this machine has no {command[0]}")
+        pytest.skip(f"{command[0]} is not on PATH")
     (body,) = re.findall(rf"^\.\. code-block:: {language}\n\n((?:   .*\n|\n)+)", PAGE, re.M)
     path = tmp_path / "trail.jsonl"
 
