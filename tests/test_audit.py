@@ -30,10 +30,11 @@ from scikitplot.agent import (
     MemoryStore,
     SqliteStore,
     StateError,
+    Tool,
     read_audit,
     verify_audit,
 )
-from scikitplot.agent.audit.record import GENESIS, seal
+from scikitplot.agent.audit.record import GENESIS, parse_line, seal
 from scikitplot.agent.values import encode
 
 SAVE = Decision.act("save", {"text": "grüße 🎈"})
@@ -226,6 +227,20 @@ def test_a_record_changed_in_memory_is_found() -> None:
     assert [(problem.seq, problem.kind) for problem in found] == [(2, "changed")]
     records[3].data["outcome"] = "planted"
     assert [(p.seq, p.kind) for p in verify_audit(records)] == [(3, "changed")]
+
+
+def test_a_sound_record_stays_sound_when_its_data_is_read_however_deep_it_is() -> None:
+    """A value of as many levels as are allowed stands some levels deep in its record."""
+    value: Any = 0
+    for _ in range(64):
+        value = [value]
+    agent = Agent([Tool("get", lambda: value)], script(Decision.act("get")))
+    assert agent.run("goal").steps[0].result == value
+    records = agent.audit.records
+    assert records[3].data["result"] == value
+    assert [record.data for record in records]
+    assert verify_audit(records) == []
+    assert [parse_line(record.line.encode()) for record in records] == records
 
 
 @pytest.mark.parametrize("junk", [None, 3, "text", b"", {"seq": 0}, object(), [1]])

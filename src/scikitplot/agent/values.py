@@ -26,6 +26,7 @@ __all__ = [
     "MAX_BYTES",
     "MAX_DEPTH",
     "MAX_INT_BITS",
+    "MAX_NESTING",
     "MAX_TEXT",
     "InvalidValue",
     "ValueTooLarge",
@@ -49,6 +50,9 @@ JSON: TypeAlias = Any
 
 MAX_DEPTH = 64
 """Levels of lists and objects in one value."""
+
+MAX_NESTING = MAX_DEPTH + 16
+"""Levels of a record or a saved text: those of a value, and those around it."""
 
 MAX_INT_BITS = 4_096
 """Bits of an integer, some 1,233 decimal digits."""

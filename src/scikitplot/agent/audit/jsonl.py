@@ -25,7 +25,7 @@ from typing import Any, BinaryIO
 
 from ..approval import check_run_id
 from ..errors import AuditError
-from ..values import check_amount
+from ..values import check_amount, type_name
 from .base import check_head, check_key, refuse_to_pickle
 from .record import (
     GENESIS,
@@ -130,9 +130,9 @@ class JsonlAuditSink:
         key: bytes | None = None,
     ) -> None:
         if not isinstance(path, (str, os.PathLike)):
-            raise TypeError(f"path must be a str or a path, not {type(path).__name__}")
+            raise TypeError(f"path must be a str or a path, not {type_name(path)}")
         if type(fsync) is not bool:
-            raise TypeError(f"fsync must be a bool, not {type(fsync).__name__}")
+            raise TypeError(f"fsync must be a bool, not {type_name(fsync)}")
         self.path = Path(path).absolute()
         self.fsync = fsync
         self.key = check_key(key)

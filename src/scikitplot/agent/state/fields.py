@@ -12,15 +12,12 @@ from typing import Any
 
 from ..approval import is_digest
 from ..errors import StateError
-from ..values import JSON, MAX_DEPTH, InvalidValue, admit, quote, type_name
+from ..values import JSON, MAX_NESTING, InvalidValue, admit, quote, type_name
 
-__all__ = ["MAX_NESTING", "MAX_SAVED", "Fields", "optional_text", "read_json"]
+__all__ = ["MAX_SAVED", "Fields", "optional_text", "read_json"]
 
 MAX_SAVED = 64_000_000
 """Bytes of one saved text; a larger one is not read."""
-
-MAX_NESTING = MAX_DEPTH + 16
-"""Levels of a saved text: those of a value, and those around it."""
 
 
 def optional_text(text: str | None) -> str:

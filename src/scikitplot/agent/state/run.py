@@ -9,8 +9,8 @@ from typing import Any, NamedTuple, SupportsIndex, overload
 from ..approval import ApprovalRequest
 from ..audit import AuditHead
 from ..errors import StateError
-from ..values import JSON, InvalidValue, admit, encode, type_name
-from .fields import MAX_NESTING, MAX_SAVED, read_json
+from ..values import JSON, MAX_NESTING, InvalidValue, admit, encode, type_name
+from .fields import MAX_SAVED, read_json
 from .head import OpenStep, RunStatus, RunUsage, check_steps, read_head
 from .step import Step
 
