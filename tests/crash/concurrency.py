@@ -212,6 +212,20 @@ def claims(kind: str, folder: Path, *, rounds: int) -> dict[str, Any]:
         return got
 
     results = in_processes([lambda number=number: process(number) for number in range(many)])
+
+    def finish() -> int:
+        """Go on, alone, with what all others left; the answers that they saved are in the state."""
+        left = [
+            run_id
+            for place, (run_id, _, _) in enumerate(paused)
+            if place % 2 and kind != "jsonl" and all(r[place] != "went on" for r in results)
+        ]
+        agent = make_agent(*open_pair(lambda: None))
+        for run_id in left:
+            agent.resume(run_id)
+        return len(left)
+
+    [left] = in_processes([finish])
     effects = Counter(line["run"] for line in oracle.lines())
     store, audit = open_pair(lambda: None)
     records = list(audit.read())
@@ -221,7 +235,7 @@ def claims(kind: str, folder: Path, *, rounds: int) -> dict[str, Any]:
         trail.setdefault(record.run_id, []).append(record)
     if problems:
         raise Broken(f"the trail: {problems[0]}")
-    figures: Counter[str] = Counter(rounds=rounds)
+    figures: Counter[str] = Counter(rounds=rounds, left=left)
     for place, (run_id, _, _) in enumerate(paused):
         got = Counter(result[place] for result in results)
         figures.update(got)
@@ -236,8 +250,9 @@ def claims(kind: str, folder: Path, *, rounds: int) -> dict[str, Any]:
             if effects[run_id] != granted:
                 raise Broken(f"round {place}: granted {granted}, {effects[run_id]} effects")
         # Without the barrier at the claim one process may take the run from another, or find it
-        # ended; still one goes on at a time.
-        if effects[run_id] > 1 or not got["went on"]:
+        # ended. With a trail of its own the last to claim may be refused for a record that one
+        # before it still wrote: then nobody went on, and the next one ends the run.
+        if effects[run_id] > 1 or (kind == "sqlite" and not got["went on"]):
             raise Broken(f"round {place}: {effects[run_id]} effects, {got}")
         if trail[run_id][-1].event != "run_finished":
             raise Broken(f"round {place}: the run did not end")
