@@ -25,6 +25,7 @@ from scikitplot.agent.gates import Rules
 from scikitplot.agent.ledger import Ledger
 from scikitplot.agent.loop import Loop
 from scikitplot.agent.state.head import read_head
+from scikitplot.agent.watch import Watch
 
 WRITES = Policy(allow_effects={"read", "write", "external"})
 FREE = Policy(allow_effects={"read", "write", "external"}, approval_effects=())
@@ -119,7 +120,7 @@ class ByHand:
         return float(next(self.time))
 
     def run(self, goal: str = "goal") -> RunState:
-        ledger = Ledger(f"{next(self._ids):064x}", goal, self.clock, self.clock)
+        ledger = Ledger(f"{next(self._ids):064x}", goal, Watch(self.clock, self.clock))
         return self._drive(ledger, self._loop(ledger).start("0" * 64))
 
     def resume(self, state: RunState, approvals: Sequence[Approval] = ()) -> RunState:
@@ -129,7 +130,7 @@ class ByHand:
             return RunState.view(text, steps)
         request = head.open.request if head.open else None
         answers = agreed_answers_to(request.digest, approvals) if request else []
-        ledger = Ledger.resumed(head, text, steps, head.audit_head, self.clock, self.clock)
+        ledger = Ledger.resumed(head, text, steps, head.audit_head, Watch(self.clock, self.clock))
         return self._drive(ledger, self._loop(ledger).resume(head.open, answers, 0))
 
     def _loop(self, ledger: Ledger) -> Loop:

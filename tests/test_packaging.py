@@ -30,6 +30,7 @@ ORDER = [  # from the bottom; a module imports only what stands before it
     "state",
     "effects",
     "gates",
+    "watch",
     "ledger",
     "stops",
     "loop",

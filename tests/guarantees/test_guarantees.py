@@ -9,6 +9,7 @@ import json
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -31,6 +32,8 @@ from scikitplot.agent import (
     verify_audit,
 )
 from scikitplot.agent.approval import action_digest
+from scikitplot.agent.audit import AuditHead
+from scikitplot.agent.audit.record import seal
 from scikitplot.agent.gates import GATES
 
 DRIVERS = [ByAgent, ByHand]
@@ -621,6 +624,110 @@ def test_rule_8_a_claim_taken_from_a_slow_session_stops_it_before_its_next_call(
     (run_id,) = store.runs()
     assert agent.resume(run_id).answer == "taken"
     assert verify_audit(audit.records) == []
+
+
+class Interrupted(MemoryAuditSink):
+    """A trail in which something happens right before a session's first records are written."""
+
+    meanwhile: list[Callable[[str], object]]
+
+    def append(self, records: Any, *, expected: Any) -> None:
+        if records[0].event == "resumed" and self.meanwhile:
+            self.meanwhile.pop(0)(records[0].run_id)
+        super().append(records, expected=expected)
+
+    def write_late(self, run_id: str) -> None:
+        """Write as a process does that lost the run and does not know it yet."""
+        seq, prev = self.head(run_id) or (-1, "")
+        late = seal(run_id, seq + 1, "decision", "{}", 0.0, prev)
+        super().append([late], expected=AuditHead(seq, prev))
+
+
+def cut_off(calls: list[str], store: MemoryStore, audit: Interrupted) -> tuple[str, Agent]:
+    """A run of which the process died before its first decision, and an agent to resume it."""
+    audit.meanwhile = []
+
+    def dies(state: RunState, tools: Any) -> Decision:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Agent([], dies, store=store, audit=audit).run("save")
+    agent = Agent([writer(calls)], script(SAVE), policy=FREE, store=store, audit=audit)
+    return store.runs()[0], agent
+
+
+@pytest.mark.parametrize("times", [1, 3])
+def test_rule_8_who_took_a_run_goes_on_whatever_the_loser_still_wrote(times: int) -> None:
+    calls: list[str] = []
+    store, audit = MemoryStore(), Interrupted()
+    run_id, agent = cut_off(calls, store, audit)
+    audit.meanwhile = [audit.write_late] * times
+    state = agent.resume(run_id)
+    assert (state.status.value, calls) == ("completed", ["x"])
+    (resumed,) = [record for record in audit.records if record.event == "resumed"]
+    assert (resumed.seq, resumed.data["ahead"]) == (1 + times, times)
+    assert verify_audit(audit.records, heads={run_id: state.audit_head}) == []
+
+
+def test_rule_8_who_took_a_run_goes_on_when_it_is_to_stop_too() -> None:
+    store, audit = MemoryStore(), Interrupted()
+    run_id, agent = cut_off([], store, audit)
+    other = Agent([], script(), store=store, audit=audit)
+    audit.meanwhile = [lambda run_id: (other.stop(run_id, "enough"), audit.write_late(run_id))]
+    state = agent.resume(run_id)
+    assert (state.stop_reason, state.error) == ("cancelled", "enough")
+    assert verify_audit(audit.records, heads={run_id: state.audit_head}) == []
+
+
+def test_rule_8_who_lost_a_run_writes_nothing_more() -> None:
+    calls: list[str] = []
+    store, audit = MemoryStore(), Interrupted()
+    run_id, agent = cut_off(calls, store, audit)
+    other = Agent([], script(), store=store, audit=audit)
+    audit.meanwhile = [other.resume]
+    with pytest.raises(StateError):
+        agent.resume(run_id)
+    assert calls == []
+    assert [record.event for record in audit.records].count("resumed") == 1
+    assert other.resume(run_id).answer == "end"
+
+
+@pytest.mark.parametrize("moved", [True, False])
+def test_rule_8_a_trail_that_refuses_for_another_reason_ends_the_session(moved: bool) -> None:
+    """Where the records that the state was saved after are gone, or nothing moved at all."""
+    store, audit = MemoryStore(), Interrupted()
+    run_id, agent = cut_off([], store, audit)
+
+    def damage(run_id: str) -> None:
+        if not moved:
+            raise StateError("no")
+        audit._records.clear()
+        audit._heads[run_id] = AuditHead(5, "f" * 64)
+
+    audit.meanwhile = [damage]
+    with pytest.raises(StateError):
+        agent.resume(run_id)
+
+
+def test_rule_7_a_start_that_was_cut_off_between_the_trail_and_the_store_is_made_again() -> None:
+    class Dies(MemoryStore):
+        def commit(self, *args: Any, **options: Any) -> None:
+            raise KeyboardInterrupt
+
+    calls: list[str] = []
+    audit, run_id = MemoryAuditSink(), 64 * "5"
+    with pytest.raises(KeyboardInterrupt):
+        Agent([], script(), store=Dies(), audit=audit).run("save", run_id=run_id)
+    assert [record.event for record in audit.records] == ["run_started"]
+    agent = Agent([writer(calls)], script(SAVE), policy=FREE, store=MemoryStore(), audit=audit)
+    state = agent.run("save", run_id=run_id)
+    assert (state.status.value, calls) == ("completed", ["x"])
+    assert verify_audit(audit.records, heads={run_id: state.audit_head}) == []
+    with pytest.raises(ValueError, match="used once"):
+        agent.run("save", run_id=run_id)
+    for other in ({"store": MemoryStore()}, {}):  # the trail shows that something happened in it
+        with pytest.raises(ValueError, match="used once"):
+            Agent([], script(), audit=audit, **other).run("save", run_id=run_id)
 
 
 # Rule 9: what the planner, the approver or an observer gets is a copy.

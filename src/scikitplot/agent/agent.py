@@ -35,6 +35,7 @@ from .state.head import check_steps, read_head
 from .stores import StateStore
 from .tools import Tool, Toolset
 from .values import JSON, check_text, encode, type_name
+from .watch import Watch
 
 __all__ = ["Agent"]
 
@@ -164,12 +165,12 @@ class Agent:
         """
         check_text("goal", goal)
         kept = self._keeper()
+        trail = None
         if run_id is None:
             run_id = secrets.token_hex(32)
         else:
-            check_run_id(run_id)
-            kept.refuse_used(run_id)
-        ledger = Ledger(run_id, goal, self._clock, self._now, kept.key)
+            trail = kept.begin(check_run_id(run_id))
+        ledger = Ledger(run_id, goal, self._watch(), kept.key, trail)
         return self._drive(kept, ledger, self._loop(ledger).start(secrets.token_hex(32)))
 
     def resume(self, state: RunState | str, *, approvals: Iterable[Approval] = ()) -> RunState:
@@ -295,10 +296,13 @@ class Agent:
         request = None if head.open is None else head.open.request
         answers = [] if request is None else agreed_answers_to(request.digest, answers)
         trail, ahead = kept.find_trail(head)
-        ledger = Ledger.resumed(head, text, steps, trail, self._clock, self._now, kept.key)
+        ledger = Ledger.resumed(head, text, steps, trail, self._watch(), kept.key)
         if stop is not None:
             ledger.stop = stop
         return self._drive(kept, ledger, self._loop(ledger).resume(head.open, answers, ahead))
+
+    def _watch(self) -> Watch:
+        return Watch(self._clock, self._now)
 
     def _keeper(self) -> Keeper:
         return Keeper(self.store, self.audit, has_own_trail=self._has_own_trail)

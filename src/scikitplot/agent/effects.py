@@ -26,6 +26,7 @@ __all__ = [
     "Effect",
     "Raised",
     "StopRequest",
+    "TrailMoved",
 ]
 
 
@@ -62,7 +63,8 @@ class Commit(NamedTuple):
 
     The next effect is yielded only when both are written. The trail goes first, so that it may be
     ahead of the state by the records of one commit and never behind it. Answered by None, or by a
-    `StopRequest`: the head was not written then, and the same commit follows on top of it.
+    `StopRequest`: the head was not written then, and the same commit follows on top of it; or by
+    `TrailMoved`: nothing was written.
     """
 
     run_id: str
@@ -80,6 +82,16 @@ class StopRequest(NamedTuple):
     reason: str
     revision: int  # of the head in which the request stands
     records_are_written: bool  # those of the commit
+
+
+class TrailMoved(NamedTuple):
+    """Sent in answer to a session's first records: the process that had the run wrote more.
+
+    It cannot write again once the new session's records are there.
+    """
+
+    trail: AuditHead  # what the trail ends with now
+    ahead: int  # its records beyond those that the store's state knows of
 
 
 Effect: TypeAlias = "AskPlanner | AskApprover | CallTool | CheckAnswer | Commit"

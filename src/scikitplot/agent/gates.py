@@ -18,10 +18,26 @@ from typing import NamedTuple, TypeAlias
 
 from .approval import Approval, ApprovalRequest, action_digest, answers_to
 from .policy import Limits, Policy
+from .state.head import OpenStep
 from .tools import Tool, Toolset
 from .values import JSON, add_exactly, clean_text, exact
 
-__all__ = ["GATES", "Ask", "Denial", "Proposal", "Rules", "judge"]
+__all__ = [
+    "GATES",
+    "MAX_ATTEMPTS",
+    "UNKNOWN",
+    "Ask",
+    "Denial",
+    "Proposal",
+    "Rules",
+    "judge",
+    "why_not_again",
+]
+
+MAX_ATTEMPTS = 3
+"""How often one call is started in all."""
+
+UNKNOWN = "; whether it took effect is unknown"
 
 _MAX_PROBLEMS = 10
 
@@ -73,6 +89,28 @@ class Proposal:
             assert self.tool is not None, "Validation finds the tool"
             self._digest = action_digest(self.run_id, self.step, self.tool, self.text, self.history)
         return self._digest
+
+    def passed(self) -> tuple[Tool, dict[str, JSON]]:
+        """Return the tool and the arguments of a call that passed Validation."""
+        assert self.tool is not None, "Validation passed"
+        assert self.arguments is not None, "Validation passed"
+        return self.tool, self.arguments
+
+    def ask(self, reasons: tuple[str, ...], time: float) -> ApprovalRequest:
+        """Return the request that a person decide this action."""
+        tool, arguments = self.passed()
+        return ApprovalRequest(
+            self.digest(),
+            self.run_id,
+            self.step,
+            tool.name,
+            arguments,
+            tool.effect,
+            tuple(sorted(tool.scopes)),
+            reasons,
+            self.history,
+            time,
+        )
 
 
 Gate: TypeAlias = "Callable[[Proposal, Rules], Denial | Ask | None]"
@@ -187,6 +225,30 @@ def judge(proposal: Proposal, rules: Rules) -> Denial | Ask | None:
         verdict = gate(proposal, rules)
         if verdict is not None:
             return verdict
+    return None
+
+
+def why_not_again(saved: OpenStep, proposal: Proposal, tools: Toolset) -> str | None:
+    """Return why a call that was cut off does not start again; None if it may, through all gates.
+
+    Parameters
+    ----------
+    saved : OpenStep
+        The call as it was saved.
+    proposal : Proposal
+        The same call with the tool as it is now, which is put in here.
+    tools : Toolset
+        The tools as they are now.
+    """
+    tool = proposal.tool = tools.get(proposal.name)
+    if saved.attempt >= MAX_ATTEMPTS:
+        return f"the call was cut off {saved.attempt} times{UNKNOWN}"
+    if tool is None:
+        return f"the call was cut off and its tool is gone{UNKNOWN}"
+    if not tool.idempotent:
+        return f"the call was cut off and is not idempotent{UNKNOWN}"
+    if proposal.digest() != saved.digest:
+        return f"the call was cut off and its tool changed since{UNKNOWN}"
     return None
 
 

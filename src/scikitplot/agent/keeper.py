@@ -16,7 +16,7 @@ from typing import Any
 from .approval import check_run_id
 from .audit import AuditHead
 from .audit.base import check_key
-from .effects import Commit, StopRequest
+from .effects import Commit, StopRequest, TrailMoved
 from .errors import AuditError, StateError
 from .state import RunState
 from .state.head import Head, read_head
@@ -48,13 +48,31 @@ class Keeper:
         both: Any = store
         self._is_one = both is not None and both is audit and _takes_records(both)
 
-    def commit(self, commit: Commit) -> StopRequest | None:
-        """Write a commit; return the request to stop that stood in its way, if that is all."""
+    def commit(self, commit: Commit) -> StopRequest | TrailMoved | None:
+        """Write a commit; return what stood in its way, if the run is this session's still."""
         if self._is_one:
             return self._save(commit, False, records=commit.records, audit_head=commit.audit_head)
         if commit.records:
-            self._audit.append(commit.records, expected=commit.audit_head)
+            try:
+                self._audit.append(commit.records, expected=commit.audit_head)
+            except StateError:
+                moved = self._moved(commit)
+                if moved is None:
+                    raise
+                return moved
         return None if self._store is None else self._save(commit, True)
+
+    def _moved(self, commit: Commit) -> TrailMoved | None:
+        """Return where the trail ends, if a process that lost the run wrote to it meanwhile."""
+        # Between the claim and its first record a session has the run and not yet the trail.
+        if self._store is None or commit.records[0].event != "resumed":
+            return None
+        saved = self._store.load(commit.run_id)
+        head = None if saved is None else read_head(saved[0])
+        if head is None or not (head.revision == commit.revision or _only_stops(head, commit)):
+            return None
+        trail, ahead = self.find_trail(head)
+        return None if trail is None or trail == commit.audit_head else TrailMoved(trail, ahead)
 
     def _save(
         self, commit: Commit, records_are_written: bool, **records: Any
@@ -68,22 +86,24 @@ class Keeper:
             if saved is None or revision is None:
                 raise
             head = read_head(saved[0])
-            # On top of what this session wrote, with nothing recorded since: nobody took the run.
-            if (
-                head.stop is None
-                or head.revision != revision + 1
-                or head.audit_head != commit.known
-            ):
+            if head.stop is None or not _only_stops(head, commit):
                 raise
             return StopRequest(head.stop, head.revision, records_are_written)
         return None
 
-    def refuse_used(self, run_id: str) -> None:
-        """Raise `ValueError` if the store or the trail knows the run already."""
+    def begin(self, run_id: str) -> AuditHead | None:
+        """Return what the trail of a new run goes on from: the record of a start that was cut off.
+
+        Raises `ValueError` if the store or the trail knows the run already.
+        """
         if self._store is not None and self._store.load(run_id) is not None:
             raise ValueError("run_id names a run that the store holds; a run id is used once")
-        if self._audit.head(run_id) is not None:
-            raise ValueError("run_id names a run that the trail holds; a run id is used once")
+        held = self._audit.head(run_id)
+        # Its first record alone, and no state: the process died between the two. A process that is
+        # just there is refused by the trail then, or this one by the store.
+        if held is None or (self._store is not None and held[0] == 0):
+            return None if held is None else AuditHead(*held)
+        raise ValueError("run_id names a run that the trail holds; a run id is used once")
 
     def load(self, state: RunState | str) -> tuple[str, list[str]]:
         """Return the head and the steps of a run, as the store holds them where there is one."""
@@ -136,6 +156,17 @@ class Keeper:
 
     def _digest_at(self, run_id: str, seq: int) -> str | None:
         return next((r.digest for r in self._audit.read(run_id) if r.seq == seq), None)
+
+
+def _only_stops(head: Head, commit: Commit) -> bool:
+    """Return whether all that was saved on top of the commit's session is a request to stop."""
+    # With nothing recorded since, nobody took the run.
+    return (
+        head.stop is not None
+        and commit.revision is not None
+        and head.revision == commit.revision + 1
+        and head.audit_head == commit.known
+    )
 
 
 def _takes_records(store: Any) -> bool:

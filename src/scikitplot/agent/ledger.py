@@ -1,34 +1,31 @@
 """What one session writes of a run: its records, its head, its finished steps.
 
-The ledger keeps the run's account for the loop: what was spent, what time passed, how the chain
-goes on. It builds each text once and does no I/O; the loop yields the commits that it makes. Rules
-that hold here:
+The ledger keeps the run's account for the loop: what was spent, how the chain goes on. It builds
+each text once and does no I/O; the loop yields the commits that it makes. Rules that hold here:
 
 * a commit holds everything since the last one, and nothing that was committed before;
-* costs are added exactly; running time only grows, whatever the clock says;
-* a clock that fails is remembered as a fault, and the loop ends the run for it.
+* costs are added exactly.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
 
 from .approval import Approval, ApprovalRequest
 from .audit import AuditHead, AuditRecord
 from .audit.record import GENESIS, seal
 from .decision import Usage
-from .effects import Commit, StopRequest
+from .effects import Commit, StopRequest, TrailMoved
 from .state import RunState, RunStatus, StepOutcome
 from .state.fields import optional_text
 from .state.head import Head, head_text, open_text
 from .state.step import saved_decision, step_text
 from .tools import Tool
-from .values import add_exactly, encode, exact, quote, type_name
+from .values import add_exactly, encode, exact, quote
+from .watch import Watch
 
 __all__ = ["Ledger", "WorkingStep"]
-
-Clock = Callable[[], float]
 
 
 class WorkingStep:
@@ -53,16 +50,24 @@ class Ledger:
     ----------
     run_id, goal : str
         The run.
-    clock, now : callable
-        Seconds for running time, and wall-clock time for the records.
+    watch : Watch
+        The session's clocks.
     key : bytes or None, default=None
         Seals the records.
+    trail : AuditHead or None, default=None
+        What the run's trail ends with; None where it has none.
     """
 
     def __init__(
-        self, run_id: str, goal: str, clock: Clock, now: Clock, key: bytes | None = None
+        self,
+        run_id: str,
+        goal: str,
+        watch: Watch,
+        key: bytes | None = None,
+        trail: AuditHead | None = None,
     ) -> None:
         self.run_id = run_id
+        self.watch = watch
         self.status = RunStatus.RUNNING
         self.stop_reason: str | None = None
         self.error: str | None = None
@@ -73,21 +78,14 @@ class Ledger:
         self.tool_calls = 0
         self.cost = Decimal(0)
         self.tokens = 0
-        self.seconds = 0.0
-        self.fault: str | None = None
         self.head = ""  # as it was committed last
         self.goal = goal
         self._goal = quote(goal)
         self._parent = "null"
         self._answer = "null"
         self._key = key
-        self._clock = clock
-        self._now = now
-        self._last_clock: float | None = None
-        self._last_now = 0.0
-        self._seq = 0
-        self._prev = GENESIS
-        self._trail: AuditHead | None = None  # what the trail ends with
+        self._seq, self._prev = (0, GENESIS) if trail is None else (trail.seq + 1, trail.digest)
+        self._trail = trail  # what the trail ends with
         self._revision: int | None = None  # what the store holds
         self._known: AuditHead | None = None  # the last record that the store's state knows of
         self._records: list[AuditRecord] = []
@@ -101,8 +99,7 @@ class Ledger:
         text: str,
         steps: Sequence[str],
         trail: AuditHead | None,
-        clock: Clock,
-        now: Clock,
+        watch: Watch,
         key: bytes | None = None,
     ) -> Ledger:
         """Return the account of a saved run that goes on.
@@ -117,15 +114,15 @@ class Ledger:
             The saved steps.
         trail : AuditHead or None
             What the run's trail ends with; None if a new trail goes on from the head's record.
-        clock, now, key
+        watch, key
             As for a new run.
         """
-        ledger = cls(head.run_id, head.goal, clock, now, key)
+        ledger = cls(head.run_id, head.goal, watch, key)
         ledger.status = head.status
         ledger.stop = head.stop
         ledger.steps = list(steps)
         ledger._committed_steps = len(ledger.steps)
-        ledger.decisions, ledger.tool_calls, _, ledger.tokens, ledger.seconds = head.usage
+        ledger.decisions, ledger.tool_calls, _, ledger.tokens, watch.seconds = head.usage
         ledger.cost = head.cost
         ledger.head = text
         ledger._parent = encode(head.parent)
@@ -141,42 +138,6 @@ class Ledger:
             ledger.open = call
         return ledger
 
-    # Time
-
-    def tick(self) -> float:
-        """Read the clock; return the run's running time in seconds."""
-        reading = self._read("clock", self._clock)
-        if reading is not None:
-            if self._last_clock is not None and reading > self._last_clock:
-                self.seconds += reading - self._last_clock
-            self._last_clock = reading
-        return self.seconds
-
-    def skip(self) -> None:
-        """Let the time since the last reading not count: a person was asked."""
-        self._last_clock = self._read("clock", self._clock)
-
-    def time(self) -> float:
-        """Return the wall-clock time, or the last one that could be told."""
-        reading = self._read("now", self._now)
-        if reading is not None:
-            self._last_now = reading
-        return self._last_now
-
-    def _read(self, name: str, clock: Clock) -> float | None:
-        try:
-            reading = clock()
-            if isinstance(reading, (int, float)) and not isinstance(reading, bool):
-                reading = float(reading)
-                if -1e18 < reading < 1e18:  # neither NaN nor infinite, and sums stay exact enough
-                    return reading
-                self.fault = f"{name} returned a number that is no time"
-            else:
-                self.fault = f"{name} returned a {type_name(reading)}, not a number of seconds"
-        except Exception as error:
-            self.fault = f"{name} raised {type_name(error)}"
-        return None
-
     # What is spent
 
     def count_decision(self, usage: Usage | None) -> None:
@@ -191,7 +152,7 @@ class Ledger:
 
     def record(self, event: str, data: str) -> str:
         """Add a record with this data (canonical text) to the next commit; return its digest."""
-        record = seal(self.run_id, self._seq, event, data, self.time(), self._prev, self._key)
+        record = seal(self.run_id, self._seq, event, data, self.watch.time(), self._prev, self._key)
         self._records.append(record)
         self._seq += 1
         self._prev = record.digest
@@ -290,7 +251,7 @@ class Ledger:
                 error,
                 step.attempt,
                 step.started,
-                max(0.0, self.tick() - step.started),
+                max(0.0, self.watch.tick() - step.started),
             )
         )
         self.open = None
@@ -304,7 +265,7 @@ class Ledger:
         answer: str = "null",
     ) -> None:
         """Record the end of the run."""
-        self.tick()
+        self.watch.tick()
         self.open = None
         self.status, self.stop_reason, self.error = status, stop_reason, error
         self._answer = answer
@@ -331,6 +292,13 @@ class Ledger:
         self.stop, self._revision = request.reason, request.revision
         records = () if request.records_are_written else last.records
         return self._save(records, last.audit_head, last.steps)
+
+    def chain_after(self, moved: TrailMoved) -> None:
+        """Take the last commit back, and let the records go on from where the trail ends now."""
+        last = self._written
+        assert last is not None, "it answers a commit"
+        self._revision, self._known, self._trail = last.revision, last.known, moved.trail
+        self._seq, self._prev = moved.trail.seq + 1, moved.trail.digest
 
     def _save(
         self, records: Sequence[AuditRecord], before: AuditHead | None, steps: Sequence[str]
@@ -361,7 +329,7 @@ class Ledger:
 
     def _usage(self) -> str:
         return (
-            f'{{"cost":"{self.cost}","decisions":{self.decisions},"seconds":{self.seconds!r},'
+            f'{{"cost":"{self.cost}","decisions":{self.decisions},"seconds":{self.watch.seconds!r},'
             f'"tokens":{self.tokens},"tool_calls":{self.tool_calls}}}'
         )
 

@@ -30,22 +30,25 @@ from typing import Any, TypeAlias
 from .approval import Approval, ApprovalRequest
 from .calls import Call
 from .decision import Decision
-from .effects import AskApprover, AskPlanner, CallTool, CheckAnswer, Effect, Raised, StopRequest
-from .gates import Ask, Denial, Proposal, Rules, judge
+from .effects import (
+    AskApprover,
+    AskPlanner,
+    CallTool,
+    CheckAnswer,
+    Effect,
+    Raised,
+    StopRequest,
+    TrailMoved,
+)
+from .gates import UNKNOWN, Ask, Denial, Proposal, Rules, judge, why_not_again
 from .ledger import Ledger, WorkingStep
 from .state import RunStatus, Step, StepOutcome
 from .state.head import OpenStep
 from .state.step import decision_text
 from .stops import stop_for
-from .tools import Tool
 from .values import JSON, InvalidValue, ValueTooLarge, admit, clean_text, encode, type_name
 
-__all__ = ["MAX_ATTEMPTS", "Loop"]
-
-MAX_ATTEMPTS = 3
-"""How often one call is started in all."""
-
-_UNKNOWN = "; whether it took effect is unknown"
+__all__ = ["Loop"]
 
 Effects: TypeAlias = "Generator[Effect, Any, None]"
 
@@ -75,7 +78,7 @@ class Loop:
     def start(self, nonce: str) -> Effects:
         """Run from the beginning; `nonce` is 64 random hexadecimal digits."""
         ledger = self._ledger
-        ledger.tick()
+        ledger.watch.tick()
         data = {"goal": ledger.goal, "nonce": nonce, **self._terms()}
         ledger.record("run_started", encode(data))
         yield from self._commit()
@@ -94,12 +97,18 @@ class Loop:
             Records that the trail holds beyond the saved state.
         """
         ledger = self._ledger
-        ledger.tick()
+        ledger.watch.tick()
         if ledger.open is not None:
             ledger.open.approvals = (*ledger.open.approvals, *answers)
         yield from self._commit()  # the claim: with a store, whoever comes second fails here
-        ledger.record("resumed", encode({"ahead": ahead, **self._terms()}))
-        yield from self._commit()
+        moved: TrailMoved | None = None
+        while True:
+            more = 0 if moved is None else moved.ahead
+            ledger.record("resumed", encode({"ahead": ahead + more, **self._terms()}))
+            moved = yield from self._commit()
+            if moved is None:
+                break
+            ledger.chain_after(moved)
         if saved is not None and ledger.open is not None:
             if ledger.stop is not None:
                 yield from self._leave(saved, ledger.open)
@@ -116,14 +125,14 @@ class Loop:
     def _go_on(self) -> Effects:
         ledger = self._ledger
         while ledger.status is RunStatus.RUNNING:
-            started = ledger.tick()
+            started = ledger.watch.tick()
             stop = stop_for(ledger, self._rules.limits)
             if stop is not None:
                 ledger.end(*stop)
                 yield from self._commit()
                 return
             reply = yield AskPlanner(ledger.view(), self._descriptions())
-            ledger.tick()
+            ledger.watch.tick()
             yield from self._decide(reply, started)
 
     def _descriptions(self) -> list[dict[str, JSON]]:
@@ -136,11 +145,12 @@ class Loop:
             self._handed_out = json.loads(self._tools_text)
         return self._handed_out
 
-    def _commit(self) -> Effects:
+    def _commit(self) -> Generator[Effect, Any, TrailMoved | None]:
         """Commit all that is new, on top of a request to stop where there is one."""
         answer = yield self._ledger.commit()
         while type(answer) is StopRequest:
             answer = yield self._ledger.commit_after(answer)
+        return answer  # type: ignore[no-any-return]
 
     def _fail(self, code: str, error: str) -> Effects:
         self._ledger.end(RunStatus.FAILED, stop_reason=code, error=error)
@@ -232,7 +242,7 @@ class Loop:
         if type(verdict) is Denial:
             gate, code, error = verdict
             if step.attempt:
-                error += f"; it was started before{_UNKNOWN}"
+                error += f"; it was started before{UNKNOWN}"
             ledger.deny(gate, code, error)
             yield from self._commit()
         else:
@@ -245,15 +255,15 @@ class Loop:
         ledger = self._ledger
         request = step.request
         if request is None:
-            request = proposal.request = self._request(proposal, ask)
+            request = proposal.request = proposal.ask(ask.reasons, ledger.watch.time())
             ledger.ask(step, request)
             yield from self._commit()
         if not self._has_approver:
             return None
         asked = replace(request, arguments=json.loads(proposal.text))
-        ledger.tick()
+        ledger.watch.tick()
         answer = yield AskApprover(asked)
-        ledger.skip()
+        ledger.watch.skip()
         if answer is None:
             return None
         fault = _answer_fault(answer, request)
@@ -263,24 +273,9 @@ class Loop:
             return None
         return answer  # type: ignore[no-any-return]
 
-    def _request(self, proposal: Proposal, ask: Ask) -> ApprovalRequest:
-        tool, arguments = _passed(proposal)
-        return ApprovalRequest(
-            proposal.digest(),
-            proposal.run_id,
-            proposal.step,
-            tool.name,
-            arguments,
-            tool.effect,
-            tuple(sorted(tool.scopes)),
-            ask.reasons,
-            proposal.history,
-            self._ledger.time(),
-        )
-
     def _call(self, proposal: Proposal, step: WorkingStep) -> Effects:
         ledger = self._ledger
-        tool, arguments = _passed(proposal)
+        tool, arguments = proposal.passed()
         action = proposal.digest()
         ledger.start_call(step, tool, action)
         yield from self._commit()
@@ -312,7 +307,7 @@ class Loop:
         """Go on with a call that waits for a person, or was cut off."""
         arguments = saved.decision.arguments
         proposal = self._propose(saved.decision, step, arguments, encode(arguments), "")
-        reason = None if saved.request else self._why_not_again(saved, proposal)
+        reason = None if saved.request else why_not_again(saved, proposal, self._rules.tools)
         if reason is None:
             yield from self._act(proposal, step)
         else:
@@ -324,22 +319,10 @@ class Loop:
         """Close the open step of a run that is to stop: nobody is asked, nothing starts again."""
         self._ledger.status = RunStatus.RUNNING
         if saved.request is None and saved.attempt:
-            reason = f"the call was cut off and the run was stopped{_UNKNOWN}"
+            reason = f"the call was cut off and the run was stopped{UNKNOWN}"
             outcome = StepOutcome.INTERRUPTED
             self._ledger.end_call(step, outcome, code="interrupted", error=reason)
             yield from self._commit()
-
-    def _why_not_again(self, saved: OpenStep, proposal: Proposal) -> str | None:
-        tool = proposal.tool = self._rules.tools.get(proposal.name)
-        if saved.attempt >= MAX_ATTEMPTS:
-            return f"the call was cut off {saved.attempt} times{_UNKNOWN}"
-        if tool is None:
-            return f"the call was cut off and its tool is gone{_UNKNOWN}"
-        if not tool.idempotent:
-            return f"the call was cut off and is not idempotent{_UNKNOWN}"
-        if proposal.digest() != saved.digest:
-            return f"the call was cut off and its tool changed since{_UNKNOWN}"
-        return None
 
     # An answer
 
@@ -349,7 +332,7 @@ class Loop:
         reason: str | None = None
         if self._has_done:
             verdict = yield CheckAnswer(json.loads(text), ledger.view())
-            ledger.tick()
+            ledger.watch.tick()
             if type(verdict) not in (bool, str):
                 told = f"done returned a {type_name(verdict)}, not True, False or a reason"
                 if type(verdict) is Raised:
@@ -369,13 +352,6 @@ class Loop:
 
 def _at(error: InvalidValue) -> str:
     return f"{error.pointer}: {error.reason}"
-
-
-def _passed(proposal: Proposal) -> tuple[Tool, dict[str, JSON]]:
-    tool, arguments = proposal.tool, proposal.arguments
-    assert tool is not None, "Validation passed"
-    assert arguments is not None, "Validation passed"
-    return tool, arguments
 
 
 def _answer_fault(answer: object, request: ApprovalRequest) -> str | None:

@@ -28,8 +28,8 @@ def stop_for(ledger: Ledger, limits: Limits) -> Stop | None:
     """Return why no further decision is asked for, None when one is."""
     if ledger.stop is not None:
         return Stop(RunStatus.STOPPED, "cancelled", ledger.stop or None)
-    if ledger.fault is not None:
-        return Stop(RunStatus.FAILED, "clock_failed", ledger.fault)
+    if ledger.watch.fault is not None:
+        return Stop(RunStatus.FAILED, "clock_failed", ledger.watch.fault)
     reached = _reached(ledger, limits)
     return None if reached is None else Stop(RunStatus.STOPPED, reached)
 
@@ -41,7 +41,7 @@ def _reached(ledger: Ledger, limits: Limits) -> str | None:
         return "max_cost"
     if limits.max_tokens is not None and ledger.tokens >= limits.max_tokens:
         return "max_tokens"
-    if limits.max_seconds is not None and ledger.seconds >= limits.max_seconds:
+    if limits.max_seconds is not None and ledger.watch.seconds >= limits.max_seconds:
         return "max_seconds"
     if limits.max_repeats is not None and _last_code(ledger) == "max_repeats":
         return "max_repeats"
