@@ -702,7 +702,7 @@ def test_rule_8_a_trail_that_refuses_for_another_reason_ends_the_session(moved: 
         if not moved:
             raise StateError("no")
         audit._records.clear()
-        audit._heads[run_id] = AuditHead(5, "f" * 64)
+        audit._last[run_id] = seal(run_id, 5, "decision", "{}", 0.0, "f" * 64)
 
     audit.meanwhile = [damage]
     with pytest.raises(StateError):

@@ -107,6 +107,8 @@ class Policy:
         >>> Policy(approval_tools=["read"]).reasons_to_ask(Tool("read", lambda: ""))
         ("tool 'read' needs approval",)
         """
+        if tool.effect not in self.approval_effects and tool.name not in self.approval_tools:
+            return ()
         reasons = []
         if tool.effect in self.approval_effects:
             reasons.append(f"effect {tool.effect.value!r} needs approval")

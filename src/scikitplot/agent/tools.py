@@ -56,6 +56,8 @@ class ToolEffect(str, Enum):
     EXTERNAL = "external"
     """Reaches others: sends, buys, publishes."""
 
+    __hash__ = str.__hash__  # that of an Enum is a function in Python, asked at each call's gates
+
     @classmethod
     def of(cls, name: str, value: object) -> ToolEffect:
         """Return the effect that `value` means, or raise an error that names the argument."""

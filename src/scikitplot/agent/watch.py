@@ -60,6 +60,8 @@ class Watch:
     def _read(self, name: str, clock: Clock) -> float | None:
         try:
             reading = clock()
+            if type(reading) is float and -1e18 < reading < 1e18:
+                return reading
             if isinstance(reading, (int, float)) and not isinstance(reading, bool):
                 reading = float(reading)
                 if -1e18 < reading < 1e18:  # neither NaN nor infinite, and sums stay exact enough

@@ -39,7 +39,7 @@ class MemoryAuditSink:
     def __init__(self, *, key: bytes | None = None) -> None:
         self.key = check_key(key)
         self._records: list[AuditRecord] = []
-        self._heads: dict[str, AuditHead] = {}
+        self._last: dict[str, AuditRecord] = {}
         self._lock = threading.Lock()
 
     @property
@@ -52,14 +52,16 @@ class MemoryAuditSink:
         """Keep records of one run; see `AuditSink.append`."""
         last = records[-1]
         with self._lock:
-            check_head(last.run_id, self._heads.get(last.run_id), expected)
+            held = self._last.get(last.run_id)
+            if (None if held is None else (held.seq, held.digest)) != expected:
+                check_head(last.run_id, _head(held), expected)
             self._records.extend(records)
-            self._heads[last.run_id] = AuditHead(last.seq, last.digest)
+            self._last[last.run_id] = last
 
     def head(self, run_id: str) -> AuditHead | None:
         """Return the last record of a run, None if there is none."""
         check_run_id(run_id)
-        return self._heads.get(run_id)
+        return _head(self._last.get(run_id))
 
     def read(self, run_id: str | None = None) -> list[AuditRecord]:
         """Return the records of one run, or of all."""
@@ -68,5 +70,9 @@ class MemoryAuditSink:
         return [record for record in self.records if run_id is None or record.run_id == run_id]
 
     def __repr__(self) -> str:
-        records, runs = len(self._records), len(self._heads)
+        records, runs = len(self._records), len(self._last)
         return f"MemoryAuditSink({records} records, {runs} run{'' if runs == 1 else 's'})"
+
+
+def _head(last: AuditRecord | None) -> AuditHead | None:
+    return None if last is None else AuditHead(last.seq, last.digest)

@@ -144,14 +144,14 @@ def head_text(
 def open_text(
     decision: str,
     step: int,
-    started: float,
+    started: str,
     history: str,
     action: str | None,
     attempt: int,
     request: ApprovalRequest | None,
     approvals: Sequence[Approval],
 ) -> str:
-    """Return the canonical text of an open step; `decision` is a text already."""
+    """Return the canonical text of an open step; `decision` and `started` are texts already."""
     asked = "null"
     if request is not None:
         asked = encode(
@@ -166,7 +166,7 @@ def open_text(
     return (
         f'{{"approvals":{answers},"attempt":{attempt},"decision":{decision},'
         f'"digest":{optional_text(action)},"history":"{history}","request":{asked},'
-        f'"started":{started!r},"step":{step}}}'
+        f'"started":{started},"step":{step}}}'
     )
 
 

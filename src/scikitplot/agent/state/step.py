@@ -131,7 +131,7 @@ class Step:
             self.code,
             self.error,
             self.attempts,
-            self.started,
+            repr(self.started),
             self.seconds,
         )
 
@@ -200,14 +200,14 @@ def step_text(
     code: str | None,
     error: str | None,
     attempts: int,
-    started: float,
+    started: str,
     seconds: float,
 ) -> str:
-    """Return the canonical text of a step; `decision` and `result` are texts already."""
+    """Return the canonical text of a step; `decision`, `result` and `started` are texts already."""
     return (
         f'{{"attempts":{attempts},"code":{optional_text(code)},"decision":{decision},'
         f'"error":{optional_text(error)},"index":{index},"outcome":"{outcome}","result":{result},'
-        f'"seconds":{seconds!r},"started":{started!r}}}'
+        f'"seconds":{seconds!r},"started":{started}}}'
     )
 
 

@@ -48,13 +48,13 @@ class MemoryStore:
 
     def commit(self, run_id: str, head: str, steps: Sequence[str], *, expected: int | None) -> None:
         """Replace the head and append `steps`; see `StateStore.commit`."""
-        check_run_id(run_id)
         with self._lock:
             run = self._runs.get(run_id)
             held = None if run is None else run.revision
-            check_revision(run_id, held, expected)
+            if held != expected:
+                check_revision(run_id, held, expected)
             if run is None:
-                run = self._runs[run_id] = _Run()
+                run = self._runs[check_run_id(run_id)] = _Run()
             run.head = head
             run.steps.extend(steps)
             run.revision += 1
