@@ -139,8 +139,8 @@ def arm(fuse: Fuse, modules: tuple[Any, ...] = ()) -> None:
     )
     for module in (jsonl, *modules):
         module.os = view
-    jsonl._acquire = around("the lock", jsonl._acquire)  # type: ignore[assignment]
-    jsonl._release = around("the unlock", jsonl._release)  # type: ignore[assignment]
+    jsonl.acquire = around("the lock", jsonl.acquire)  # type: ignore[assignment]
+    jsonl.release = around("the unlock", jsonl.release)  # type: ignore[assignment]
 
     class Cursor(sqlite3.Cursor):
         def execute(self, sql: str, *args: Any) -> Any:

@@ -6,7 +6,8 @@ checks a trail with a JSON reader and SHA-256.
 """
 
 from .base import AuditSink
-from .jsonl import JsonlAuditSink, read_audit
+from .jsonl import JsonlAuditSink
+from .lines import read_audit
 from .memory import MemoryAuditSink
 from .record import AuditHead, AuditRecord, DamagedLine
 from .verify import AuditProblem, verify_audit

@@ -12,80 +12,24 @@ Rules that hold here:
 from __future__ import annotations
 
 import os
-import re
 import sys
 import threading
-import time
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from ..approval import check_run_id
 from ..errors import AuditError
 from ..values import check_amount, type_name
 from .base import check_head, check_key, refuse_to_pickle
-from .record import (
-    GENESIS,
-    MAX_LINE,
-    AuditHead,
-    AuditRecord,
-    DamagedLine,
-    is_intact,
-    parse_line,
-)
+from .filelock import acquire, release
+from .lines import read_audit, read_lines
+from .record import GENESIS, AuditHead, AuditRecord, DamagedLine, is_intact
 
-if sys.platform == "win32":
-    import msvcrt
-
-    def _try_lock(fd: int) -> bool:
-        # A byte far behind any trail, because a locked byte cannot be read by others.
-        os.lseek(fd, 2**62, os.SEEK_SET)
-        try:
-            msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)
-        except OSError:
-            return False
-        return True
-
-    def _release(fd: int) -> None:
-        os.lseek(fd, 2**62, os.SEEK_SET)
-        msvcrt.locking(fd, msvcrt.LK_UNLCK, 1)
-else:
-    import fcntl
-
-    # flock belongs to the open file and not to the process: two sinks on one path in one process
-    # exclude each other, and closing one of them releases nothing of the other.
-    def _try_lock(fd: int) -> bool:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True
-
-    def _release(fd: int) -> None:
-        fcntl.flock(fd, fcntl.LOCK_UN)
-
-
-def _acquire(fd: int, deadline: float) -> bool:
-    """Wait for the lock, no longer than to a reading of the clock; return whether it was got."""
-    pause = 0.0002
-    while not _try_lock(fd):
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(pause)
-        pause = min(2 * pause, 0.02)
-    return True
-
-
-__all__ = ["JsonlAuditSink", "read_audit"]
-
-_CHUNK = 1 << 20
-_BOM = b"\xef\xbb\xbf"
-_START = b'{"data":{'
-_RUN_ID = re.compile(rb'"run_id":"([0-9a-f]{64})"')
-_SEQ = re.compile(rb'"seq":([0-9]{1,18})[,}]')
+__all__ = ["JsonlAuditSink"]
 
 
 class JsonlAuditSink:
@@ -159,26 +103,44 @@ class JsonlAuditSink:
         self._offset = 0
         self._lines = 0
         self._open_line = False  # whether the file ends in the middle of a line
-        self._heads: dict[str, AuditHead] = {}
+        self._heads: dict[str, tuple[int, str]] = {}  # by run, the last record's number and digest
         self._damaged: dict[str, int] = {}
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        deadline = time.monotonic() + self.timeout
-        if not self._lock.acquire(timeout=min(self.timeout, threading.TIMEOUT_MAX)):
+        self._enter()
+        try:
+            yield
+        finally:
+            self._leave()
+
+    def _enter(self) -> None:
+        """Begin the critical section: nobody else writes, and what others wrote is known."""
+        if not self._lock.acquire(False) and not self._lock.acquire(
+            timeout=min(self.timeout, threading.TIMEOUT_MAX)
+        ):
             raise self._held()
         try:
             if self._pid != os.getpid():
                 self._open()
-            if not _acquire(self._fd, deadline):
+            if not acquire(self._fd, self.timeout):
                 raise self._held()
             try:
                 self._catch_up()
-                yield
-            finally:
-                _release(self._fd)
+            except BaseException:
+                release(self._fd)
+                raise
+        except BaseException as error:
+            self._lock.release()
+            if isinstance(error, OSError):
+                raise self._unusable(error) from None
+            raise
+
+    def _leave(self) -> None:
+        try:
+            release(self._fd)
         except OSError as error:
-            raise AuditError(f"trail {self.path}: cannot be used ({error.strerror})") from None
+            raise self._unusable(error) from None
         finally:
             self._lock.release()
 
@@ -186,6 +148,9 @@ class JsonlAuditSink:
         return AuditError(
             f"trail {self.path}: others have held its lock for longer than {self.timeout:g} seconds"
         )
+
+    def _unusable(self, error: OSError) -> AuditError:
+        return AuditError(f"trail {self.path}: cannot be used ({error.strerror})")
 
     def _after_fork(self) -> None:
         # The open file, and with it the lock, would be shared with the parent, and outlive it.
@@ -205,7 +170,7 @@ class JsonlAuditSink:
             self._forget()
         with open(os.dup(self._fd), "rb") as file:
             file.seek(self._offset)
-            for item in _read(file, self._lines):
+            for item in read_lines(file, self._lines):
                 self._lines += 1
                 if isinstance(item, DamagedLine):
                     if item.run_id is not None and item.kind == "damaged":
@@ -221,9 +186,9 @@ class JsonlAuditSink:
         after = (-1, GENESIS) if head is None else head
         if after != (record.seq - 1, record.prev) or not is_intact(record, self.key):
             self._damaged.setdefault(record.run_id, self._lines)
-        self._heads[record.run_id] = AuditHead(record.seq, record.digest)
+        self._heads[record.run_id] = record.seq, record.digest
 
-    def _whole_head(self, run_id: str) -> AuditHead | None:
+    def _whole_head(self, run_id: str) -> tuple[int, str] | None:
         if run_id in self._damaged:
             raise AuditError(
                 f"trail {self.path}: run {run_id[:12]} is damaged at line {self._damaged[run_id]};"
@@ -234,16 +199,23 @@ class JsonlAuditSink:
     def append(self, records: Sequence[AuditRecord], *, expected: AuditHead | None) -> None:
         """Write records of one run; see `AuditSink.append`."""
         last = records[-1]
-        data = "".join(f"{record.line}\n" for record in records).encode()
-        with self._locked():
-            check_head(last.run_id, self._whole_head(last.run_id), expected)
+        data = "".join([f"{record.line}\n" for record in records]).encode()
+        self._enter()
+        try:
+            held = self._whole_head(last.run_id)
+            if held != expected:
+                check_head(last.run_id, None if held is None else AuditHead(*held), expected)
             if self._open_line:
                 data = b"\n" + data
             self._write(data)
             self._lines += len(records) + self._open_line
             self._open_line = False
             self._offset += len(data)
-            self._heads[last.run_id] = AuditHead(last.seq, last.digest)
+            self._heads[last.run_id] = last.seq, last.digest
+        except OSError as error:
+            raise self._unusable(error) from None
+        finally:
+            self._leave()
 
     def _write(self, data: bytes) -> None:
         written = os.write(self._fd, data)
@@ -262,7 +234,8 @@ class JsonlAuditSink:
         """
         check_run_id(run_id)
         with self._locked():
-            return self._whole_head(run_id)
+            held = self._whole_head(run_id)
+            return None if held is None else AuditHead(*held)
 
     def read(self, run_id: str | None = None) -> Iterator[AuditRecord]:
         """Return an iterator over the whole records of one run, or of all."""
@@ -309,91 +282,3 @@ def _sync_folder(folder: Path) -> None:
             os.fsync(fd)
         finally:
             os.close(fd)
-
-
-def read_audit(path: str | os.PathLike[str]) -> Iterator[AuditRecord | DamagedLine]:
-    """Read a trail back, line by line, whatever its size.
-
-    Parameters
-    ----------
-    path : str or path-like
-        The file of a `JsonlAuditSink`.
-
-    Yields
-    ------
-    AuditRecord or DamagedLine
-        Each line in order; a line that is no record is yielded as such, so that `verify_audit`
-        can name it. Blank lines are nothing.
-
-    Raises
-    ------
-    OSError
-        If the file cannot be read.
-
-    Examples
-    --------
-    >>> import os, tempfile
-    >>> from scikitplot.agent import read_audit
-    >>> path = os.path.join(tempfile.mkdtemp(), "trail.jsonl")
-    >>> with open(path, "w") as file:
-    ...     _ = file.write('{"data":{"goal":"fi')
-    >>> [line.kind for line in read_audit(path)]
-    ['torn']
-    """
-    with open(path, "rb") as file:
-        yield from _read(file, 0)
-
-
-def _read(file: BinaryIO, number: int) -> Iterator[AuditRecord | DamagedLine]:
-    rewritten = False
-    for raw in _lines(file):
-        number += 1
-        line = raw.rstrip(b"\n")
-        if number == 1 and line.startswith(_BOM):
-            line = line[len(_BOM) :]
-            yield DamagedLine(number, "format", "the file starts with a byte order mark")
-        if line.endswith(b"\r"):
-            line = line[:-1]
-            if not rewritten:
-                rewritten = True
-                yield DamagedLine(number, "format", "lines end with CR LF; a trail has LF alone")
-        if not line:
-            continue
-        try:
-            yield parse_line(line)
-        except ValueError as error:
-            yield _damaged(number, line, raw.endswith(b"\n"), file, str(error))
-
-
-def _lines(file: BinaryIO) -> Iterator[bytes]:
-    """Yield the lines of `file`; of one that is too long, its start and its end."""
-    while raw := file.readline(MAX_LINE + 2):
-        if len(raw) > MAX_LINE and not raw.endswith(b"\n"):
-            while (more := file.readline(_CHUNK)) and not more.endswith(b"\n"):
-                pass
-            raw += more[-1:]
-        yield raw
-
-
-def _damaged(number: int, line: bytes, closed: bool, file: BinaryIO, reason: str) -> DamagedLine:
-    is_last = not file.peek(1) if hasattr(file, "peek") else True
-    starts = line.startswith(_START) or _START.startswith(line)
-    if starts and not _is_complete(line) and not (closed and is_last):
-        return DamagedLine(number, "torn", "cut off in the middle of a write")
-    tail = line[-600:]
-    run_ids, seqs = _RUN_ID.findall(tail), _SEQ.findall(tail)
-    return DamagedLine(
-        number,
-        "damaged",
-        f"no record: {reason}",
-        run_ids[-1].decode() if run_ids else None,
-        int(seqs[-1]) if seqs else None,
-    )
-
-
-def _is_complete(line: bytes) -> bool:
-    """Return whether a line that is no record has the end of one, give or take a changed byte."""
-    before, own = line[-140:-66], line[-66:-2]
-    hexadecimal = sum(byte in b"0123456789abcdef" for byte in own)
-    ends = hexadecimal == 64 or (hexadecimal == 63 and line.endswith(b'"}'))
-    return ends and (b'"time"' in before or b'"seq"' in before)
