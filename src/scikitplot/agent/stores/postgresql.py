@@ -17,7 +17,8 @@ from typing import Any
 
 from ..errors import StateError
 from ..values import type_name
-from .sql import LostConnection, Tables
+from .pool import LostConnection
+from .sql import Tables
 
 __all__ = ["SqlStore"]
 

@@ -1,32 +1,24 @@
 """Runs and their trails in the tables of a database.
 
-`Tables` holds what all databases share: the statements, the pool of connections, and what is true
-after a failure. `SqliteStore` and `SqlStore` open the connections. Rules that hold here:
-
-* a commit is one transaction: the records, the head and the new steps are there together or not at
-  all, and only if the revision and the trail's end are those that were expected;
-* no transaction is open and no cursor is read from while anything else runs;
-* a connection that breaks is replaced, and what was being done is done once: again if it was not
-  committed, and not again if it was;
-* every failure of the database is one `StateError` in one sentence.
+`Tables` holds what all databases share; `SqliteStore` and `SqlStore` open the connections. The rule
+that holds here: a commit is one transaction. The records, the head and the new steps are there
+together or not at all, and only if the revision and the trail's end are those that were expected.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import weakref
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from typing import Any, TypeVar
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 from ..approval import check_run_id, is_digest
 from ..audit.base import check_head, check_key
 from ..audit.record import AuditHead, AuditRecord, DamagedLine, is_intact, parse_line
 from ..errors import AuditError, StateError
 from .base import SavedRun, check_revision, status_of
+from .pool import Pool
 
-__all__ = ["LostConnection", "Tables"]
+__all__ = ["Tables"]
 
 PAGE = 500
 """Rows that are read at a time, so that no cursor stays open between two pages."""
@@ -35,6 +27,8 @@ _STATEMENTS = {
     "find": "select key, revision from agent_run where run_id = ?",
     "add": "insert into agent_run (run_id) values (?)",
     "save": "update agent_run set revision = ?, status = ?, head = ? where key = ?",
+    "go on": "update agent_run set revision = ?, status = ?, head = ?"
+    " where key = ? and revision = ?",
     "step": "insert into agent_step (run, number, body) values (?, ?, ?)",
     "record": "insert into agent_record (run, seq, body) values (?, ?, ?)",
     "load": "select key, head from agent_run where run_id = ? and head is not null",
@@ -54,134 +48,36 @@ _STATEMENTS = {
 
 _DAMAGED = "the last record of the run is damaged; verify_audit says how"
 
-Result = TypeVar("Result")
-Self = TypeVar("Self", bound="Tables")
+MAX_SAVED = 1_000
+"""Runs of which a store keeps in mind what it saved last."""
 
 
-class LostConnection(StateError):
-    """The connection broke; what was being done may or may not have been done.
+class _Saved(NamedTuple):
+    """What a store saved of a run in its last commit.
 
-    Attributes
-    ----------
-    transaction : str or None
-        What names the transaction at the database; None where nothing was written in it.
+    As long as the run's revision is the same, nobody saved another state, and the commit that
+    replaces it needs to look at nothing. Records that a sink's `append` wrote meanwhile have the
+    numbers that the commit's own would have, which the table refuses.
     """
 
-    transaction: str | None = None
+    key: int
+    revision: int
+    steps: int  # how many there are
+    trail: AuditHead | None
 
 
-def _close(connection: Any) -> None:
-    with suppress(Exception):  # one that cannot even be closed is gone already
-        connection.close()
-
-
-def _close_all(connections: list[Any], pid: int) -> None:
-    if pid == os.getpid():
-        with suppress(IndexError):  # another thread may take the last one
-            while True:
-                _close(connections.pop())
-
-
-class Tables:
+class Tables(Pool):
     """A store and a sink over connections of one kind; a dialect overrides what it differs in."""
 
     _mark = "?"
     _for_update = ""
 
     def __init__(self, key: bytes | None) -> None:
+        super().__init__()
         self.key = check_key(key)
-        self._abandoned: list[Any] = []  # of the process that this one was forked from
-        self._start_pool()
+        self._saved: dict[str, _Saved] = {}
         self._sql = {name: text.replace("?", self._mark) for name, text in _STATEMENTS.items()}
         self._sql["hold"] = self._sql["find"] + self._for_update
-
-    # What a dialect says
-
-    def _connect(self) -> Any:
-        """Return a new connection that is ready to be used."""
-        raise NotImplementedError
-
-    def _begin(self, cursor: Any, writes: bool) -> str | None:
-        """Begin a transaction; return what names it at the database, if `_has_landed` is to ask."""
-        raise NotImplementedError
-
-    def _has_landed(self, transaction: str) -> bool:
-        """Return whether a transaction, whose connection was lost, was committed."""
-        raise NotImplementedError
-
-    def _explain(self, error: Exception, connection: Any) -> StateError | None:
-        """Return what an exception means, in one sentence; None if it is none of the database."""
-        raise NotImplementedError
-
-    # Connections and transactions
-
-    @contextmanager
-    def _transaction(self, writes: bool = False) -> Iterator[Any]:
-        connection, name = self._take(), None
-        try:
-            if connection is None:
-                connection = self._connect()
-            cursor = connection.cursor()
-            name = self._begin(cursor, writes)
-            yield cursor
-            connection.commit()
-        except BaseException as error:
-            told = self._explain(error, connection) if isinstance(error, Exception) else None
-            self._discard(connection)
-            if isinstance(told, LostConnection):
-                told.transaction = name
-                self.close()  # what broke it has most often broken the idle ones too
-            if told is not None:
-                raise told from error
-            raise
-        self._give(connection)
-
-    def _start_pool(self) -> None:
-        self._idle: list[Any] = []
-        self._pid = os.getpid()
-        weakref.finalize(self, _close_all, self._idle, self._pid).atexit = False
-
-    def _take(self) -> Any:
-        if self._pid != os.getpid():
-            # Connections do not survive a fork, and closing them would harm the parent's.
-            self._abandoned.append(self._idle)
-            self._start_pool()
-        try:
-            return self._idle.pop()
-        except IndexError:
-            return None
-
-    def _give(self, connection: Any) -> None:
-        self._idle.append(connection)
-
-    def _discard(self, connection: Any) -> None:
-        if connection is not None:
-            _close(connection)  # which rolls back
-
-    def close(self) -> None:
-        """Close the connections that are not in use; the next use opens new ones."""
-        _close_all(self._idle, self._pid)
-
-    def __enter__(self: Self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
-    def _attempt(self, action: Callable[[], Result]) -> Result | None:
-        """Do something; where the connection breaks, do it again unless it was done."""
-        try:
-            return action()
-        except LostConnection as lost:
-            transaction = lost.transaction
-        try:
-            # Waits for what is left of the first transaction. If that was committed, this one finds
-            # another revision than it expects, or another end of the trail.
-            return action()
-        except StateError:
-            if transaction is not None and self._has_landed(transaction):
-                return None
-            raise
 
     # The store
 
@@ -241,17 +137,32 @@ class Tables:
     ) -> None:
         sql = self._sql
         with self._transaction(writes=True) as cursor:
-            key, held = self._find(cursor, run_id)
-            check_revision(run_id, held, expected)
+            row = 0 if expected is None else expected + 1, status_of(head), head
+            saved = self._saved.pop(run_id, None)
+            if saved is not None and saved.revision == expected:
+                cursor.execute(sql["go on"], (*row, saved.key, expected))
+                saved = saved if cursor.rowcount == 1 else None
+            else:
+                saved = None
+            if saved is None:
+                saved = self._look_up(cursor, run_id, expected)
+                cursor.execute(sql["save"], (*row, saved.key))
+            key, count, trail = saved.key, saved.steps, saved.trail
             if records:
-                self._append(cursor, key, records, audit_head)
+                trail = self._insert(cursor, key, records, trail, audit_head)
             if steps:
-                cursor.execute(sql["count"], (key,))
-                first = cursor.fetchone()[0]
-                rows = [(key, first + place, body) for place, body in enumerate(steps)]
+                rows = [(key, number, body) for number, body in enumerate(steps, count)]
                 cursor.executemany(sql["step"], rows)
-            revision = 0 if expected is None else expected + 1
-            cursor.execute(sql["save"], (revision, status_of(head), head, key))
+        if len(self._saved) >= MAX_SAVED:
+            self._saved.clear()
+        self._saved[run_id] = _Saved(key, row[0], count + len(steps), trail)
+
+    def _look_up(self, cursor: Any, run_id: str, expected: int | None) -> _Saved:
+        """Return what there is of a run, locked, and added if it is not there."""
+        key, held = self._find(cursor, run_id)
+        check_revision(run_id, held, expected)
+        cursor.execute(self._sql["count"], (key,))
+        return _Saved(key, -1, cursor.fetchone()[0], self._last(cursor, key))
 
     def _find(self, cursor: Any, run_id: str) -> tuple[int, int | None]:
         """Return the key and the revision of a run, locked, and added if it is not there."""
@@ -297,25 +208,29 @@ class Tables:
 
     def append(self, records: Sequence[AuditRecord], *, expected: AuditHead | None) -> None:
         """Write records of one run; see `AuditSink.append`."""
-        last = records[-1]
+        run_id = records[-1].run_id
 
         def write() -> None:
             with self._transaction(writes=True) as cursor:
-                key, _ = self._find(cursor, last.run_id)
-                self._append(cursor, key, records, expected)
+                key, _ = self._find(cursor, run_id)
+                self._insert(cursor, key, records, self._last(cursor, key), expected)
 
         self._attempt(write)
 
-    def _append(
+    def _insert(
         self,
         cursor: Any,
         key: int,
         records: Sequence[AuditRecord],
+        held: AuditHead | None,
         expected: AuditHead | None,
-    ) -> None:
-        check_head(records[0].run_id, self._last(cursor, key), expected)
+    ) -> AuditHead:
+        last = records[-1]
+        if held != expected:
+            check_head(last.run_id, held, expected)
         rows = [(key, record.seq, record.line) for record in records]
         cursor.executemany(self._sql["record"], rows)
+        return AuditHead(last.seq, last.digest)
 
     def _last(self, cursor: Any, key: int) -> AuditHead | None:
         cursor.execute(self._sql["last"], (key,))

@@ -89,8 +89,9 @@ class SqliteStore(Tables):
         if synchronous not in _SYNCHRONOUS:
             raise ValueError(f"synchronous must be one of {', '.join(_SYNCHRONOUS)}")
         super().__init__(key)
-        self._quiet = threading.Condition()  # reentrant: a signal handler may use the store too
-        self._used = 0
+        self._busy: list[None] = []  # one for each connection in use: its length is the count
+        self._forking: int | None = None  # the thread that forks now
+        self._fork_lock = threading.RLock()
         self._file: tuple[int, int] | None = None  # which one it is, since it was opened
         self.path = ":memory:" if path == ":memory:" else str(Path(path).absolute())
         self.synchronous = synchronous
@@ -106,8 +107,12 @@ class SqliteStore(Tables):
         if self._turn is not None:
             self._turn.acquire()
             return self._idle.pop() if self._idle else None
-        with self._quiet:
-            self._used += 1
+        self._busy.append(None)
+        # Who forks says so first and then looks who is busy; here it is the other way round.
+        while self._forking not in (None, threading.get_ident()):
+            self._busy.pop()
+            with self._fork_lock:
+                self._busy.append(None)
         return super()._take()
 
     def _give(self, connection: Any) -> None:
@@ -128,9 +133,7 @@ class SqliteStore(Tables):
         if self._turn is not None:
             self._turn.release()
             return
-        with self._quiet:
-            self._used -= 1
-            self._quiet.notify_all()
+        self._busy.pop()
 
     def _before_fork(self) -> None:
         """Wait for the transactions of other threads and close all connections, until the fork.
@@ -141,8 +144,11 @@ class SqliteStore(Tables):
         if self._turn is not None:
             self._turn.acquire()
             return
-        self._quiet.acquire()
-        self._quiet.wait_for(lambda: not self._used, self.timeout)
+        self._fork_lock.acquire()
+        self._forking = threading.get_ident()
+        deadline = time.monotonic() + self.timeout
+        while self._busy and time.monotonic() < deadline:
+            time.sleep(0.0005)
         for connection in self._idle:
             with suppress(sqlite3.Error):
                 connection.close()
@@ -153,8 +159,9 @@ class SqliteStore(Tables):
             self._turn.release()
             return
         if self._pid != os.getpid():
-            self._used = 0
-        self._quiet.release()
+            self._busy.clear()
+        self._forking = None
+        self._fork_lock.release()
 
     def _connect(self) -> sqlite3.Connection:
         self._check_file()
