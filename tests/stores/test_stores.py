@@ -31,6 +31,7 @@ from scikitplot.agent import (
     Tool,
     verify_audit,
 )
+from scikitplot.agent.stores import sql
 
 RUN, OTHER = "1" * 64, "2" * 64
 SAVE = Decision.act("save", {"text": "a"})
@@ -283,6 +284,57 @@ def test_the_heads_of_a_database_show_that_its_trail_was_cut(table_store: Any) -
     records = list(store.read())
     assert verify_audit(records, heads=store.heads()) == []
     assert [p.kind for p in verify_audit(records[:-1], heads=store.heads())] == ["cut"]
+
+
+def test_a_store_knows_of_what_others_did_to_a_run_that_it_saved_itself(table_store: Any) -> None:
+    """What it keeps in mind of its last commit is good as long as nobody came in between."""
+    ours, theirs = table_store.open(), table_store.open()
+    ours.commit(RUN, head(0), ["a"], expected=None)
+    theirs.commit(RUN, head(1), ["b", "c"], expected=0)
+    with pytest.raises(StateError, match="another process went on"):
+        ours.commit(RUN, head(1), ["b"], expected=0)
+    ours.commit(RUN, head(2), ["d"], expected=1)
+    theirs.commit(RUN, head(3), ["e"], expected=2)
+    assert _listed(ours.load(RUN)[1]) == ["a", "b", "c", "d", "e"]
+    theirs.delete(RUN)
+    with pytest.raises(StateError, match="another process went on"):
+        theirs.commit(RUN, head(4), ["f"], expected=3)
+    ours.delete(RUN)
+    ours.commit(RUN, head(0), ["a"], expected=None)
+    theirs.delete(RUN)
+    theirs.commit(RUN, head(0), ["x"], expected=None)
+    ours.commit(RUN, head(1), ["y"], expected=0)  # the revision is as it was, the run is another
+    assert _listed(ours.load(RUN)[1]) == ["x", "y"]
+
+
+def test_records_that_a_sink_wrote_between_two_commits_refuse_the_second(table_store: Any) -> None:
+    ours, theirs = table_store.open(), table_store.open()
+    records = records_of(2)
+    ours.commit(RUN, head(0), [], expected=None, records=records[:1])
+    end = AuditHead(0, records[0].digest)
+    theirs.append(records[1:2], expected=end)
+    for _ in range(2):
+        with pytest.raises(StateError, match="another process went on"):
+            ours.commit(RUN, head(1), ["a"], expected=0, records=records[1:], audit_head=end)
+    assert list(ours.read()) == records[:2]
+    assert ours.load(RUN).steps == []
+    end = AuditHead(1, records[1].digest)
+    ours.commit(RUN, head(1), ["a"], expected=0, records=records[2:], audit_head=end)
+    assert list(ours.read()) == records
+
+
+def test_a_store_keeps_no_more_in_mind_than_it_is_to(
+    table_store: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sql, "MAX_SAVED", 3)
+    store = table_store.open()
+    ids = [f"{number:064x}" for number in range(7)]
+    for revision in range(3):
+        for run_id in ids:
+            expected = revision - 1 if revision else None
+            store.commit(run_id, head(revision), [str(revision)], expected=expected)
+            assert len(store._saved) <= 3
+    assert all(_listed(store.load(run_id)[1]) == ["0", "1", "2"] for run_id in ids)
 
 
 def test_a_commit_that_is_refused_for_its_trail_writes_no_state(table_store: Any) -> None:

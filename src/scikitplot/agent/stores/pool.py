@@ -66,6 +66,10 @@ class Pool:
         """Begin a transaction; return what names it at the database, if `_has_landed` is to ask."""
         raise NotImplementedError
 
+    def _commit(self, connection: Any, cursor: Any) -> None:
+        """Commit the transaction that the cursor is in."""
+        connection.commit()
+
     def _has_landed(self, transaction: str) -> bool:
         """Return whether a transaction, whose connection was lost, was committed."""
         raise NotImplementedError
@@ -133,7 +137,7 @@ class _Transaction:
 
     # A generator would take as long as some of the statements do.
 
-    __slots__ = ("_connection", "_name", "_pool", "_writes")
+    __slots__ = ("_connection", "_cursor", "_name", "_pool", "_writes")
 
     def __init__(self, pool: Pool, writes: bool) -> None:
         self._pool = pool
@@ -146,7 +150,7 @@ class _Transaction:
         try:
             if self._connection is None:
                 self._connection = self._pool._connect()
-            cursor = self._connection.cursor()
+            cursor = self._cursor = self._connection.cursor()
             self._name = self._pool._begin(cursor, self._writes)
         except BaseException as error:
             self._undo(error)
@@ -161,7 +165,7 @@ class _Transaction:
     ) -> None:
         if error is None:
             try:
-                self._connection.commit()
+                self._pool._commit(self._connection, self._cursor)
             except BaseException as failed:
                 self._undo(failed)
                 raise

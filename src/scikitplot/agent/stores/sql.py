@@ -123,7 +123,8 @@ class Tables(Pool):
             If another revision or another end of the trail is there, or the database fails.
             Nothing is written then.
         """
-        check_run_id(run_id)
+        if run_id not in self._saved:
+            check_run_id(run_id)
         self._attempt(lambda: self._write(run_id, head, steps, expected, records, audit_head))
 
     def _write(

@@ -241,12 +241,18 @@ class SqliteStore(Tables):
         self._check_file()
         cursor.execute("begin immediate" if writes else "begin")
 
+    def _commit(self, connection: Any, cursor: Any) -> None:
+        cursor.execute("commit")  # prepared once, which `Connection.commit` does anew each time
+
     def _explain(self, error: Exception, connection: Any) -> StateError | None:
         if not isinstance(error, sqlite3.Error):
             return None
         if _is_locked(error):
             told = f"others have held its lock for longer than {self.timeout:g} seconds"
             return StateError(f"database {self.path}: {told}")
+        if isinstance(error, sqlite3.IntegrityError):
+            told = "another process went on with it, and wrote the same first"
+            return StateError(f"database {self.path}: {told} ({error})")
         return StateError(f"database {self.path}: {error}")
 
     def __reduce__(self) -> tuple[Any, ...]:
