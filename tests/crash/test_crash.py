@@ -20,7 +20,7 @@ KILLS = 200
 def test_a_run_that_dies_at_any_point_is_resumed_to_its_end(pair: str) -> None:
     figures = launch("harness.py", "points", pair, every=False, pages="none", workers=2)
     print(f"{pair}: {figures}")
-    assert figures["points"] > 500
+    assert figures["points"] > 400
     assert figures["runs"] == figures["states"] > 70
     assert figures["kills"] >= figures["states"]
 

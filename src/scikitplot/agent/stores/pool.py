@@ -104,7 +104,9 @@ class Pool:
 
     def _discard(self, connection: Any) -> None:
         if connection is not None:
-            _close(connection)  # which rolls back
+            with suppress(Exception):  # closing does not, as long as somebody holds a cursor
+                connection.rollback()
+            _close(connection)
 
     def close(self) -> None:
         """Close the connections that are not in use; the next use opens new ones."""
