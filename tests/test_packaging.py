@@ -27,6 +27,7 @@ ORDER = [  # from the bottom; a module imports only what stands before it
     "approval",
     "audit",
     "stores",
+    "redaction",
     "state",
     "effects",
     "gates",

@@ -19,6 +19,7 @@ from .decision import Decision, Usage
 from .errors import AgentError, AuditError, SchemaError, StateError, ToolError
 from .policy import Limits, Policy
 from .recovery import Recovered, recover
+from .redaction import Disclosure
 from .state import InFlight, RunState, RunStatus, RunUsage, Step, StepOutcome, Steps
 from .stores import MemoryStore, SavedRun, SqliteStore, SqlStore, StateStore
 from .tools import Tool, ToolEffect, Toolset
@@ -36,6 +37,7 @@ __all__ = [
     "Call",
     "DamagedLine",
     "Decision",
+    "Disclosure",
     "InFlight",
     "JsonlAuditSink",
     "Limits",

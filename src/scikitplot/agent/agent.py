@@ -64,6 +64,11 @@ class Agent:
         Where the trail goes; None is a new `MemoryAuditSink`, kept as `audit`.
     store : StateStore or None, default=None
         Where the state is saved at each step; None keeps it in the returned state alone.
+    redact : callable or None, default=None
+        ``redact(tool, argument, value) -> JSON``: what the trail shows of an argument, of a result
+        (`argument` is None) and of the answer (`tool` is None too). Where that is not the value,
+        the record holds a salted commitment to it, which `RunState.disclose` opens. Where it
+        raises, nothing is shown. It does not see a decision's `reason`, a `ToolError` or the goal.
     clock : callable or None, default=None
         Gives seconds, for limits and the times of steps; None is `time.monotonic`.
     now : callable or None, default=None
@@ -100,6 +105,7 @@ class Agent:
         done: Callable[[JSON, RunState], bool | str] | None = None,
         audit: AuditSink | None = None,
         store: StateStore | None = None,
+        redact: Callable[[str | None, str | None, JSON], JSON] | None = None,
         clock: Callable[[], float] | None = None,
         now: Callable[[], float] | None = None,
     ) -> None:
@@ -111,6 +117,7 @@ class Agent:
         for name, function in (
             ("approver", approver),
             ("done", done),
+            ("redact", redact),
             ("clock", clock),
             ("now", now),
         ):
@@ -127,6 +134,7 @@ class Agent:
         # Annotated as what it is by default, so that `agent.audit.records` needs no cast.
         self.audit: Any = MemoryAuditSink() if audit is None else audit
         self.store = store
+        self.redact = redact
         self._has_own_trail = audit is None
         self._driven: set[str] = set()  # the runs that this object drives now
         self._stops: dict[str, str] = {}  # of them, those that are to stop, and why
@@ -170,7 +178,7 @@ class Agent:
             run_id = secrets.token_hex(32)
         else:
             trail = kept.begin(check_run_id(run_id))
-        ledger = Ledger(run_id, goal, self._watch(), kept.key, trail)
+        ledger = Ledger(run_id, goal, self._watch(), kept.key, trail, self.redact)
         return self._drive(kept, ledger, self._loop(ledger).start(secrets.token_hex(32)))
 
     def resume(self, state: RunState | str, *, approvals: Iterable[Approval] = ()) -> RunState:
@@ -296,7 +304,7 @@ class Agent:
         request = None if head.open is None else head.open.request
         answers = [] if request is None else agreed_answers_to(request.digest, answers)
         trail, ahead = kept.find_trail(head)
-        ledger = Ledger.resumed(head, text, steps, trail, self._watch(), kept.key)
+        ledger = Ledger.resumed(head, text, steps, trail, self._watch(), kept.key, self.redact)
         if stop is not None:
             ledger.stop = stop
         return self._drive(kept, ledger, self._loop(ledger).resume(head.open, answers, ahead))

@@ -54,7 +54,7 @@ def action_digest(run_id: str, step: int, tool: Tool, arguments: str, history: s
     tool : Tool
         The tool as it is defined now.
     arguments : str
-        Canonical text of the validated arguments.
+        Canonical text of the validated arguments, or what stands for it where they are salted.
     """
     return digest(
         f'{{"arguments":{arguments},"definition":"{tool.digest}","effect":"{tool.effect.value}",'

@@ -20,7 +20,7 @@ from .approval import Approval, ApprovalRequest, action_digest, answers_to
 from .policy import Limits, Policy
 from .state.head import OpenStep
 from .tools import Tool, Toolset
-from .values import JSON, add_exactly, clean_text, exact
+from .values import JSON, add_exactly, clean_text, digest, exact, quote
 
 __all__ = [
     "GATES",
@@ -78,6 +78,7 @@ class Proposal:
     tool_calls: int  # started so far
     cost: Decimal  # spent so far
     repeats: int  # how often the same was proposed directly before
+    salt: str | None = None  # of the run, where its trail does not show all
     request: ApprovalRequest | None = None  # what a person was asked
     answers: Sequence[Approval] = ()  # to the request, or to this very action
     tool: Tool | None = None  # put in by Validation
@@ -87,7 +88,10 @@ class Proposal:
         """Return the digest of this action with the tool as it is now."""
         if not self._digest:
             assert self.tool is not None, "Validation finds the tool"
-            self._digest = action_digest(self.run_id, self.step, self.tool, self.text, self.history)
+            text = self.text
+            if self.salt is not None:  # or an argument could be guessed from the digest
+                text = quote(digest(text, bytes.fromhex(self.salt)))
+            self._digest = action_digest(self.run_id, self.step, self.tool, text, self.history)
         return self._digest
 
     def passed(self) -> tuple[Tool, dict[str, JSON]]:

@@ -9,6 +9,7 @@ each text once and does no I/O; the loop yields the commits that it makes. Rules
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
 from decimal import Decimal
 
@@ -17,6 +18,7 @@ from .audit import AuditHead, AuditRecord
 from .audit.record import GENESIS, seal
 from .decision import Usage
 from .effects import Commit, StopRequest, TrailMoved
+from .redaction import Redact, redact_decision, redact_result
 from .state import RunState, RunStatus, StepOutcome
 from .state.fields import optional_text
 from .state.head import Head, head_text, open_text
@@ -66,6 +68,8 @@ class Ledger:
         Seals the records.
     trail : AuditHead or None, default=None
         What the run's trail ends with; None where it has none.
+    redact : callable or None, default=None
+        What the records show of arguments, results and answers.
     """
 
     def __init__(
@@ -75,6 +79,7 @@ class Ledger:
         watch: Watch,
         key: bytes | None = None,
         trail: AuditHead | None = None,
+        redact: Redact | None = None,
     ) -> None:
         self.run_id = run_id
         self.watch = watch
@@ -94,6 +99,8 @@ class Ledger:
         self._parent = "null"
         self._answer = "null"
         self._key = key
+        self._redact = redact
+        self.salt: str | None = None  # drawn when the first step is redacted
         self._go_on_from(AuditHead(-1, GENESIS) if trail is None else trail)
         self._trail = trail  # what the trail ends with
         self._revision: int | None = None  # what the store holds
@@ -111,6 +118,7 @@ class Ledger:
         trail: AuditHead | None,
         watch: Watch,
         key: bytes | None = None,
+        redact: Redact | None = None,
     ) -> Ledger:
         """Return the account of a saved run that goes on.
 
@@ -124,10 +132,10 @@ class Ledger:
             The saved steps.
         trail : AuditHead or None
             What the run's trail ends with; None if a new trail goes on from the head's record.
-        watch, key
+        watch, key, redact
             As for a new run.
         """
-        ledger = cls(head.run_id, head.goal, watch, key)
+        ledger = cls(head.run_id, head.goal, watch, key, trail, redact)
         ledger.status = head.status
         ledger.stop = head.stop
         ledger.steps = list(steps)
@@ -135,10 +143,11 @@ class Ledger:
         ledger.decisions, ledger.tool_calls, _, ledger.tokens, watch.seconds = head.usage
         ledger.cost = head.cost
         ledger.head = text
+        ledger.salt = head.salt
         ledger._parent = encode(head.parent)
         ledger._revision, ledger._known = head.revision, head.audit_head
-        ledger._trail = trail
-        ledger._go_on_from(head.audit_head if trail is None else trail)
+        if trail is None:
+            ledger._go_on_from(head.audit_head)
         if head.open is not None:
             saved = head.open
             call = WorkingStep(saved_decision(saved.decision), saved.started, saved.history)
@@ -173,9 +182,18 @@ class Ledger:
 
     def begin(self, decision: str, started: float) -> WorkingStep:
         """Record a decision (canonical text) and open its step."""
-        history = self.record("decision", f'{{"decision":{decision},"step":{len(self.steps)}}}')
+        index, shown, redacted = len(self.steps), decision, ""
+        if self._redact is not None:
+            shown, redacted = redact_decision(self._redact, self._salted(), index, decision)
+        history = self.record("decision", f'{{"decision":{shown},{redacted}"step":{index}}}')
         self.open = WorkingStep(decision, started, history)
         return self.open
+
+    def _salted(self) -> str:
+        # Before a step is begun, and at its end: while one is open, its digest has the salt or not.
+        if self.salt is None:
+            self.salt = secrets.token_hex(32)
+        return self.salt
 
     def ask(self, step: WorkingStep, request: ApprovalRequest) -> None:
         """Record that a person is asked; the run waits."""
@@ -230,11 +248,16 @@ class Ledger:
         error: str | None = None,
     ) -> None:
         """Record what became of a call and close the step; `result` is canonical text."""
+        index, shown, redacted = len(self.steps), result, ""
+        if self._redact is not None and outcome is StepOutcome.EXECUTED:
+            shown, redacted = redact_result(
+                self._redact, self._salted(), index, step.decision, result
+            )
         self.record(
             "tool_finished",
             f'{{"attempt":{step.attempt},"code":{optional_text(code)},'
-            f'"error":{optional_text(error)},"outcome":"{outcome._value_}","result":{result},'
-            f'"step":{len(self.steps)}}}',
+            f'"error":{optional_text(error)},"outcome":"{outcome._value_}",{redacted}'
+            f'"result":{shown},"step":{index}}}',
         )
         self._close(outcome, result, code, error)
 
@@ -332,6 +355,7 @@ class Ledger:
             revision=revision,
             audit_head=last,
             open_step=self._open_text(),
+            salt=optional_text(self.salt),
         )
         self._written = Commit(self.run_id, records, before, self.head, steps, replaced, known)
         return self._written

@@ -209,6 +209,7 @@ class Loop:
             ledger.tool_calls,
             ledger.cost,
             self._repeats(decision.tool, text),
+            ledger.salt,
             step.request,
             step.approvals,
         )

@@ -114,6 +114,7 @@ class Head(NamedTuple):
     revision: int
     audit_head: AuditHead
     open: OpenStep | None
+    salt: str | None  # of what its trail does not show
 
 
 def head_text(
@@ -130,12 +131,13 @@ def head_text(
     revision: int,
     audit_head: AuditHead,
     open_step: str,
+    salt: str,
 ) -> str:
     """Return the canonical text of a head; what has parts is passed as text."""
     return (
         f'{{"answer":{answer},"audit_head":[{audit_head.seq},"{audit_head.digest}"],'
         f'"error":{optional_text(error)},"goal":{goal},"open":{open_step},"parent":{parent},'
-        f'"revision":{revision},"run_id":"{run_id}","status":"{status}",'
+        f'"revision":{revision},"run_id":"{run_id}","salt":{salt},"status":"{status}",'
         f'"stop":{optional_text(stop)},"stop_reason":{optional_text(stop_reason)},'
         f'"usage":{usage},"version":{VERSION}}}'
     )
@@ -183,6 +185,7 @@ _HEAD = (
     "parent",
     "revision",
     "run_id",
+    "salt",
     "status",
     "stop",
     "stop_reason",
@@ -238,6 +241,7 @@ def read_head(text: str) -> Head:
         fields.count("revision"),
         _read_audit_head(fields),
         _read_open(fields.value("open"), run_id),
+        None if fields.value("salt") is None else fields.digest("salt"),
     )
     _check_status(fields, head)
     return head

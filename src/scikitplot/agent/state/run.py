@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, SupportsIndex, overload
 from ..approval import ApprovalRequest
 from ..audit import AuditHead
 from ..errors import StateError
+from ..redaction import Disclosure, argument_pointer, disclose
 from ..values import JSON, MAX_NESTING, InvalidValue, admit, encode, type_name
 from .fields import MAX_SAVED, read_json
 from .head import OpenStep, RunStatus, RunUsage, check_steps, read_head
@@ -258,6 +259,41 @@ class RunState:
         'pong'
         """
         return [step.observation() for step in self.steps]
+
+    def disclose(self, step: int, argument: str | None = None) -> Disclosure:
+        """Return a value that the trail does not show, with what proves it.
+
+        Parameters
+        ----------
+        step : int
+            Index of the step.
+        argument : str or None, default=None
+            Name of the argument; None for the result of a call, and for an answer.
+
+        Returns
+        -------
+        Disclosure
+            The value and its own salt; of the other values it tells nothing.
+
+        Raises
+        ------
+        ValueError, LookupError
+            If nothing of the run was redacted, or there is no such step or argument.
+        """
+        salt = read_head(self._head).salt
+        if salt is None:
+            raise ValueError("nothing of the run was redacted; its trail shows all")
+        done = self.steps[step]
+        if argument is None:
+            pointer, value = "/result", done.result
+            if done.decision.kind == "finish":
+                pointer, value = "/decision/answer", done.decision.answer
+        else:
+            arguments = done.decision.arguments or {}
+            if argument not in arguments:
+                raise LookupError(f"step {done.index} has no argument of this name")
+            pointer, value = argument_pointer(argument), arguments[argument]
+        return disclose(self.run_id, salt, done.index, pointer, value)
 
     def to_json(self) -> str:
         """Return the saved form as text."""
