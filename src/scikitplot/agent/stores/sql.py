@@ -38,9 +38,10 @@ _STATEMENTS = {
     " order by seq desc limit 1",
     "records": "select seq, body from agent_record where run = ? and seq > ?"
     f" order by seq limit {PAGE}",
-    "runs": "select key, run_id, status, head from agent_run where key > ?"
+    "runs": f"select key, run_id, status from agent_run where key > ? order by key limit {PAGE}",
+    "one run": "select key, run_id, status from agent_run where run_id = ? and key > ?",
+    "heads": "select key, run_id, head from agent_run where head is not null and key > ?"
     f" order by key limit {PAGE}",
-    "one run": "select key, run_id, status, head from agent_run where run_id = ? and key > ?",
     "forget run": "delete from agent_run where key = ?",
     "forget steps": "delete from agent_step where run = ?",
     "forget records": "delete from agent_record where run = ?",
@@ -179,16 +180,15 @@ class Tables(Pool):
         """Return the ids of the runs of this status, of all when it is None."""
         return [
             run_id
-            for _, run_id, held, head in self._pages("runs")
-            if head is not None and status in (None, held)
+            for _, run_id, held in self._pages("runs")
+            if held is not None and status in (None, held)
         ]
 
     def heads(self) -> dict[str, AuditHead]:
         """Return the last record of each run as its saved head names it, for `verify_audit`."""
         return {
             run_id: AuditHead(*json.loads(head)["audit_head"])
-            for _, run_id, _, head in self._pages("runs")
-            if head is not None
+            for _, run_id, head in self._pages("heads")
         }
 
     def delete(self, run_id: str) -> None:
@@ -277,7 +277,7 @@ class Tables(Pool):
         return self._read(run_id)
 
     def _read(self, run_id: str | None) -> Iterator[AuditRecord | DamagedLine]:
-        for key, held, _, _ in self._pages("runs" if run_id is None else "one run", run_id):
+        for key, held, _ in self._pages("runs" if run_id is None else "one run", run_id):
             for seq, body in self._pages("records", key):
                 yield _read_row(held, seq, body)
 
