@@ -34,7 +34,7 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
-from kept import STORES, Kept, Missing
+from kept import STORES, Missing
 from report import child, machine, markdown, put, rst, say
 
 from scikitplot.agent import Agent, Decision, Limits, Policy, RunState, Tool
@@ -62,9 +62,9 @@ class Enough(BaseException):
     """Cuts a run off in its planner; no `Exception`, so it is no outcome of the run."""
 
 
-def make_agent(planner: Any, kept: Kept) -> Agent:
+def make_agent(planner: Any, options: dict[str, Any]) -> Agent:
     policy = Policy(allow_effects={"read", "external"})
-    return Agent(TOOLS, planner, policy=policy, limits=Limits(max_steps=10**9), **kept.open())
+    return Agent(TOOLS, planner, policy=policy, limits=Limits(max_steps=10**9), **options)
 
 
 def add(index: int) -> Decision:
@@ -74,18 +74,18 @@ def add(index: int) -> Decision:
 class Lane:
     """A run that goes on by as many steps as it is told to, in a thread of its own."""
 
-    def __init__(self, kept: Kept) -> None:
+    def __init__(self, options: dict[str, Any]) -> None:
         self.at = 0
         self._orders: queue.Queue[int] = queue.Queue()
         self._answers: queue.Queue[Any] = queue.Queue()
         self._left = 0
         self._times: list[float] = []
-        self._thread = threading.Thread(target=self._run, args=[kept], daemon=True)
+        self._thread = threading.Thread(target=self._run, args=[options], daemon=True)
         self._thread.start()
 
-    def _run(self, kept: Kept) -> None:
+    def _run(self, options: dict[str, Any]) -> None:
         try:
-            state = make_agent(self._plan, kept).run("grow")
+            state = make_agent(self._plan, options).run("grow")
             self._answers.put(RuntimeError(f"the run ended: {state}, {state.error}"))
         except Enough:
             self._answers.put(None)
@@ -139,9 +139,9 @@ def times(store: str, marks: Sequence[int], rounds: int) -> dict[int, dict[str, 
             path = Path(folder, str(next(numbers)))
             path.mkdir()
             opened = STORES[store](path)
-            kept = opened.__enter__()
-            Lane(kept).use()
-            lane = Lane(kept)
+            options = opened.__enter__().open()
+            Lane(options).use()
+            lane = Lane(options)
             lanes[mark] = opened, lane
             lane.go_on(max(1, mark - WINDOW - WINDOW // 2))
 
@@ -206,7 +206,7 @@ def sizes(store: str, steps: int) -> dict[str, float]:
                 return Decision.finish(steps)
             return add(index)
 
-        agent = make_agent(planner, kept)
+        agent = make_agent(planner, kept.open())
         tracemalloc.start()
         try:
             for _ in range(repeats):
@@ -256,7 +256,7 @@ def resuming(store: str, steps: int, rounds: int) -> dict[str, float] | None:
                 raise Enough
 
             with suppress(Enough):
-                make_agent(planner, kept).run("resume")
+                make_agent(planner, kept.open()).run("resume")
             ours, rows = [], []
             for _ in range(rounds):
                 gc.collect()
@@ -270,7 +270,7 @@ def resuming(store: str, steps: int, rounds: int) -> dict[str, float] | None:
                 gc.collect()
                 start = time.perf_counter()
                 with suppress(Enough):  # its planner was asked, so it is resumed
-                    state = make_agent(planner, kept).resume(run_id)
+                    state = make_agent(planner, kept.open()).resume(run_id)
                     ready = time.perf_counter()  # a paused run stays so, as nobody answers
                     del state
                 ours.append(ready - start)
