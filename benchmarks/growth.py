@@ -1,8 +1,8 @@
 """Whether a step costs the same at step 100 as at step 100,000, whichever store.
 
-Run: ``python benchmarks/growth.py [--steps 100,1000,10000,100000] [--store NAME] [--write FILE]``.
-Prints one JSON object and one Markdown table; ``--write`` puts the tables into a document. Each store
-is measured in a process of its own.
+Run: ``python benchmarks/growth.py [--steps 100,1000,10000,100000] [--write FILE]``. Prints one JSON
+object, a Markdown table of the steps and one of resuming; ``--write`` puts the tables into a
+document. Each store is measured in a process of its own.
 
 Time, bytes and memory are those of one step more, and not a whole run's divided by its steps,
 because in a short run what it costs to start would hide what a step costs:
@@ -42,6 +42,7 @@ from scikitplot.agent import Agent, Decision, Limits, Policy, RunState, Tool
 PACKAGES = ("psycopg",)
 ROUNDS = 25
 WINDOW = 50  # steps that are measured in one turn
+RESUMED = 9  # times that a run is resumed, at most
 REPEATED = 20_000  # steps in all of the runs that bytes and memory are taken from
 USED = 300  # steps of another run in each store, before
 FIRST = 10**6  # added to each argument, so that all have the same number of digits
@@ -180,13 +181,13 @@ def times(store: str, marks: Sequence[int], rounds: int) -> dict[int, dict[str, 
     }
 
 
-def sizes(store: str, steps: int) -> dict[str, float]:
+def sizes(store: str, steps: int, most: int) -> dict[str, float]:
     """Return what the second half of a run of so many steps adds, a step.
 
     Short runs are repeated in one store: a page holds more than a step, and sqlite3 drops what it
     keeps of used cursors each 200 of them.
     """
-    repeats = max(1, REPEATED // steps)
+    repeats = max(1, min(REPEATED // steps, most))
     half = steps // 2
     grown = [0, 0]
 
@@ -231,34 +232,34 @@ def read_rows(connection: Any, run_id: str) -> tuple[str, list[Any]]:
     return head, cursor.fetchall()
 
 
-def resuming(store: str, steps: int, rounds: int) -> dict[str, float] | None:
+def resuming(store: str, steps: int, rounds: int) -> dict[str, Any]:
     """Return what resuming costs against reading the rows, for a paused run and for one cut off.
 
     Both begin with a new connection, as a new process does.
     """
-    results: dict[str, float] = {}
+    run_id, ready, case = "", 0.0, "cut off"
+
+    def planner(state: RunState, tools: Any) -> Decision:
+        nonlocal run_id, ready
+        ready = time.perf_counter()
+        run_id, index = state.run_id, len(state.steps)
+        if index < steps:
+            return add(index)
+        if case == "paused":
+            return Decision.act("send")
+        raise Enough
+
+    results: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder, STORES[store](Path(folder)) as kept:
         if kept.connect is None:
-            return None
-        for case in ("paused", "cut_off"):
-            run_id = ""
-            ready = 0.0
-
-            def planner(state: RunState, tools: Any, case: str = case) -> Decision:
-                nonlocal run_id, ready
-                ready = time.perf_counter()
-                index = len(state.steps)
-                if index < steps:
-                    return add(index)
-                run_id = state.run_id
-                if case == "paused":
-                    return Decision.act("send")
-                raise Enough
-
-            with suppress(Enough):
-                make_agent(planner, kept.open()).run("resume")
+            return results
+        with suppress(Enough):
+            make_agent(planner, kept.open()).run("resume")
+        for case in ("cut off", "paused"):
+            if case == "paused":
+                make_agent(planner, kept.open()).resume(run_id)
             ours, rows = [], []
-            for _ in range(rounds):
+            for _ in range(min(rounds, RESUMED)):
                 gc.collect()
                 start = time.perf_counter()
                 with closing(kept.connect()) as connection:
@@ -274,9 +275,11 @@ def resuming(store: str, steps: int, rounds: int) -> dict[str, float] | None:
                     ready = time.perf_counter()  # a paused run stays so, as nobody answers
                     del state
                 ours.append(ready - start)
-            results[f"{case}_ms"] = 1e3 * median(ours)
-            results[f"{case}_rows_ms"] = 1e3 * median(rows)
-            results[f"{case}_ratio"] = median(o / r for o, r in zip(ours, rows, strict=True))
+            results[case] = {
+                "ms": 1e3 * median(ours),
+                "rows_ms": 1e3 * median(rows),
+                "ratio": median(o / r for o, r in zip(ours, rows, strict=True)),
+            }
             say(f"{store}: resumed, {case}")
     return results
 
@@ -285,7 +288,7 @@ def measure(store: str, marks: Sequence[int], rounds: int) -> dict[str, Any]:
     """Return all figures of one store."""
     at = times(store, marks, rounds)
     for mark in marks:
-        at[mark] |= sizes(store, mark)
+        at[mark] |= sizes(store, mark, 8 * rounds)
         for name in ("memory", "bytes"):
             first = at[marks[0]][name]
             at[mark][f"{name}_ratio"] = at[mark][name] / first if first else 1.0
@@ -318,10 +321,8 @@ def tables(stores: dict[str, Any]) -> list[tuple[Sequence[str], list[Sequence[ob
             us, mean = at["us"], at["us_mean"]
             memory = round(at["memory"]), at["memory_ratio"]
             growth.append((name, int(mark), us, at["us_ratio"], mean, *disk, *memory))
-        if result["resume"]:
-            for case in ("paused", "cut_off"):
-                values = [result["resume"][f"{case}_{part}"] for part in ("ms", "rows_ms", "ratio")]
-                resume.append((name, case.replace("_", " "), *values))
+        for case, found in result["resume"].items():
+            resume.append((name, case, found["ms"], found["rows_ms"], found["ratio"]))
     return [(HEADER, growth), *([(RESUME_HEADER, resume)] if resume else [])]
 
 
