@@ -273,6 +273,8 @@ def resuming(store: str, steps: int, rounds: int) -> dict[str, Any]:
                 with suppress(Enough):  # its planner was asked, so it is resumed
                     state = make_agent(planner, kept.open()).resume(run_id)
                     ready = time.perf_counter()  # a paused run stays so, as nobody answers
+                    if state.pending is None:
+                        raise RuntimeError(f"the run went on: {state}, {state.error}")
                     del state
                 ours.append(ready - start)
             results[case] = {
