@@ -22,7 +22,6 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from statistics import median
 from typing import Annotated, Any, TypedDict
 
 from floor import FileFloor, Floor, SqliteFloor
@@ -56,6 +55,7 @@ class CannotResume(Exception):
 class Ours:
     """`scikitplot.agent`, with the state and the trail in memory."""
 
+    FLOOR = "floor, memory"
     RUN_ID = "0f" * 32
     IDEMPOTENT = False
 
@@ -104,6 +104,8 @@ class Ours:
 class OursFile(Ours):
     """The trail in a file, the state in memory."""
 
+    FLOOR = "floor, JSONL"
+
     def open(self) -> dict[str, Any]:
         return {"store": MemoryStore(), "audit": JsonlAuditSink(self.folder / "trail.jsonl")}
 
@@ -116,8 +118,11 @@ class OursFile(Ours):
 class OursSqlite(Ours):
     """The state and the trail in a database."""
 
+    FLOOR = "floor, SQLite"
+    SYNCHRONOUS = "normal"
+
     def open(self) -> dict[str, Any]:
-        store = SqliteStore(self.folder / "runs.db")
+        store = SqliteStore(self.folder / "runs.db", synchronous=self.SYNCHRONOUS)
         return {"store": store, "audit": store}
 
     def saved(self) -> tuple[int, bool]:
@@ -132,6 +137,13 @@ class OursSqlite(Ours):
 
     def close(self) -> None:
         self.options["store"].close()
+
+
+class OursSqliteFull(OursSqlite):
+    """Where each commit waits for the disk."""
+
+    FLOOR = "floor, SQLite, full"
+    SYNCHRONOUS = "full"
 
 
 class OursIdempotent(OursSqlite):
@@ -151,6 +163,7 @@ class GraphState(TypedDict):
 class LangGraph:
     """A graph of two nodes, a planner and a tool, as LangGraph's agents are."""
 
+    FLOOR = "floor, memory"
     DURABILITY: str | None = None  # as it is by default
 
     def __init__(self, folder: Path, steps: int, act: Act) -> None:
@@ -200,6 +213,7 @@ class LangGraph:
 class LangGraphSqlite(LangGraph):
     """With its SQLite saver, which saves before each node starts."""
 
+    FLOOR = "floor, SQLite, full"
     DURABILITY = "sync"
 
     def saver(self) -> Any:
@@ -221,6 +235,7 @@ class LangGraphSqlite(LangGraph):
 class Ragleap:
     """ragleap-agents with its SQLite store; it runs for 8 steps at most."""
 
+    FLOOR = "floor, SQLite, full"
     MOST = 8
 
     def __init__(self, folder: Path, steps: int, act: Act) -> None:
@@ -269,8 +284,11 @@ class Ragleap:
     def resume(self) -> None:
         from ragleap_agents.agent import ResumeError
 
+        run_id = self._run_id()
+        if run_id is None:
+            raise CannotResume("nothing was saved")
         try:
-            self.agent.resume(self._run_id() or "", {})
+            self.agent.resume(run_id, {})
         except ResumeError as error:
             raise CannotResume(str(error)) from None
 
@@ -301,8 +319,14 @@ class FlooredFile(Floored):
 
 
 class FlooredSqlite(Floored):
+    SYNCHRONOUS = "normal"
+
     def open(self) -> Floor:
-        return SqliteFloor(self.folder)
+        return SqliteFloor(self.folder, synchronous=self.SYNCHRONOUS)
+
+
+class FlooredSqliteFull(FlooredSqlite):
+    SYNCHRONOUS = "full"
 
 
 SYSTEMS: dict[str, Any] = {
@@ -313,8 +337,13 @@ SYSTEMS: dict[str, Any] = {
     "LangGraph, SqliteSaver": LangGraphSqlite,
     "ragleap-agents, SQLiteStateStore": Ragleap,
 }
-TIMED = {"floor, memory": Floored, "floor, JSONL": FlooredFile, "floor, SQLite": FlooredSqlite}
-TIMED |= SYSTEMS
+FLOORS: dict[str, Any] = {
+    "floor, memory": Floored,
+    "floor, JSONL": FlooredFile,
+    "floor, SQLite": FlooredSqlite,
+    "floor, SQLite, full": FlooredSqliteFull,
+}
+TIMED = FLOORS | SYSTEMS | {"scikitplot.agent, SqliteStore, full": OursSqliteFull}
 KILLED = SYSTEMS | {"scikitplot.agent, SqliteStore, idempotent tool": OursIdempotent}
 
 
@@ -333,7 +362,7 @@ def measure(name: str, steps: int) -> dict[str, Any]:
 
     once(min(steps, 8))  # what is imported and built at the first use
     runs = [once(steps) for _ in range(max(1, LEAST // steps))]
-    return {"us": 1e6 * median(seconds for seconds, _ in runs), "bytes": runs[0][1] / steps}
+    return {"us": 1e6 * min(seconds for seconds, _ in runs), "bytes": runs[0][1] / steps}
 
 
 def note(folder: Path, index: int) -> None:

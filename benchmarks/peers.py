@@ -23,7 +23,6 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 from peer_runs import KILLED, PAUSE, TIMED
@@ -37,7 +36,7 @@ STEPS = 8  # of a run that is killed: as many as every system can do
 def costs(marks: Sequence[int], rounds: int) -> dict[str, Any]:
     """Return the time and bytes of a step, by system and by the number of steps.
 
-    In each round every system has its turn, so that ratios are of neighbours in time.
+    In each round every system has its turn; the best of each is taken.
     """
     found: dict[str, Any] = {name: {} for name in TIMED}
     for number in range(rounds):
@@ -45,33 +44,24 @@ def costs(marks: Sequence[int], rounds: int) -> dict[str, Any]:
             for name, system in TIMED.items():
                 if mark > getattr(system, "MOST", mark):
                     continue
-                before = found[name].setdefault(mark, {"us": [], "bytes": 0.0})
+                before = found[name].get(mark, {"us": []})
                 if "failed" in before:
                     continue
                 result = child("peer_runs.py", name, "time", mark, timeout=TIMEOUT)
-                if "failed" in result:
-                    found[name][mark] = result
-                else:
-                    before["us"].append(result["us"])
-                    before["bytes"] = result["bytes"]
+                if "failed" not in result:
+                    result["us"] = [*before["us"], result["us"]]
+                found[name][mark] = result
             say(f"round {number + 1} of {rounds}: {mark:,} steps")
-    for name, at in found.items():
-        for mark, result in at.items():
-            floor = found[floor_of(name)][mark]
-            if "failed" not in result:
-                pairs = zip(result["us"], floor["us"], strict=True)
-                result["times_the_floor"] = median(ours / least for ours, least in pairs)
     for at in found.values():
         for result in at.values():
             if "failed" not in result:
-                result["us"] = median(result["us"])
+                result["us"] = min(result["us"])  # what other work on the machine slowed least
+    for name, at in found.items():
+        for mark, result in at.items():
+            floor = found[getattr(TIMED[name], "FLOOR", name)][mark]
+            if "failed" not in result and "failed" not in floor:
+                result["times_the_floor"] = result["us"] / floor["us"]
     return found
-
-
-def floor_of(name: str) -> str:
-    """Return the floor that a system is held against: the one with the same kind of file."""
-    kind = name.partition(", ")[2]
-    return f"floor, {kind if kind in ('memory', 'JSONL') else 'SQLite'}"
 
 
 def kill(name: str, seed: int) -> dict[str, Any]:
