@@ -21,6 +21,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
@@ -52,7 +53,20 @@ class CannotResume(Exception):
     """What is saved is not enough, or the system refuses; the message says why."""
 
 
-class Ours:
+class InMemory:
+    """What is left of a system without files: nothing."""
+
+    def saved(self) -> tuple[int, bool]:
+        return NOTHING
+
+    def resume(self) -> None:
+        raise CannotResume("its state was in memory")
+
+    def close(self) -> None:
+        pass
+
+
+class Ours(InMemory):
     """`scikitplot.agent`, with the state and the trail in memory."""
 
     FLOOR = "floor, memory"
@@ -90,15 +104,6 @@ class Ours:
     def check(self, state: RunState) -> None:
         if (state.status.value, len(state.steps)) != ("completed", self.steps + 1):
             raise RuntimeError(f"it did not get to its end: {state}")
-
-    def saved(self) -> tuple[int, bool]:
-        return NOTHING
-
-    def resume(self) -> None:
-        raise CannotResume("its state was in memory")
-
-    def close(self) -> None:
-        pass
 
 
 class OursFile(Ours):
@@ -160,7 +165,7 @@ class GraphState(TypedDict):
     todo: dict[str, int]
 
 
-class LangGraph:
+class LangGraph(InMemory):
     """A graph of two nodes, a planner and a tool, as LangGraph's agents are."""
 
     FLOOR = "floor, memory"
@@ -199,15 +204,6 @@ class LangGraph:
         state = self.app.invoke(state, THREAD, durability=self.DURABILITY)
         if len(state["steps"]) != self.steps:
             raise RuntimeError(f"it has {len(state['steps'])} steps")
-
-    def saved(self) -> tuple[int, bool]:
-        return NOTHING
-
-    def resume(self) -> None:
-        raise CannotResume("its state was in memory")
-
-    def close(self) -> None:
-        pass
 
 
 class LangGraphSqlite(LangGraph):
@@ -299,34 +295,14 @@ class Ragleap:
 class Floored:
     """The floor, which keeps and says nothing more; there is nothing in it to resume with."""
 
-    def __init__(self, folder: Path, steps: int, act: Act) -> None:
-        self.folder, self.steps = folder, steps
-        self.floor = self.open()
-
-    def open(self) -> Floor:
-        return Floor()
+    def __init__(self, kind: Callable[[Path], Floor], folder: Path, steps: int, act: Act) -> None:
+        self.floor, self.steps = kind(folder), steps
 
     def run(self) -> None:
         self.floor.run(self.steps)
 
     def close(self) -> None:
         self.floor.close()
-
-
-class FlooredFile(Floored):
-    def open(self) -> Floor:
-        return FileFloor(self.folder)
-
-
-class FlooredSqlite(Floored):
-    SYNCHRONOUS = "normal"
-
-    def open(self) -> Floor:
-        return SqliteFloor(self.folder, synchronous=self.SYNCHRONOUS)
-
-
-class FlooredSqliteFull(FlooredSqlite):
-    SYNCHRONOUS = "full"
 
 
 SYSTEMS: dict[str, Any] = {
@@ -338,10 +314,10 @@ SYSTEMS: dict[str, Any] = {
     "ragleap-agents, SQLiteStateStore": Ragleap,
 }
 FLOORS: dict[str, Any] = {
-    "floor, memory": Floored,
-    "floor, JSONL": FlooredFile,
-    "floor, SQLite": FlooredSqlite,
-    "floor, SQLite, full": FlooredSqliteFull,
+    "floor, memory": partial(Floored, lambda folder: Floor()),
+    "floor, JSONL": partial(Floored, FileFloor),
+    "floor, SQLite": partial(Floored, SqliteFloor),
+    "floor, SQLite, full": partial(Floored, partial(SqliteFloor, synchronous="full")),
 }
 TIMED = FLOORS | SYSTEMS | {"scikitplot.agent, SqliteStore, full": OursSqliteFull}
 KILLED = SYSTEMS | {"scikitplot.agent, SqliteStore, idempotent tool": OursIdempotent}
