@@ -34,6 +34,7 @@ from scikitplot.agent import (
     read_audit,
     verify_audit,
 )
+from scikitplot.agent.audit.lines import link_of
 from scikitplot.agent.audit.record import GENESIS, parse_line, seal
 from scikitplot.agent.values import encode
 
@@ -590,3 +591,21 @@ def test_a_line_that_two_readers_could_read_differently_is_no_record(
     line = seal("a" * 64, 0, "run_started", data, 1.0, GENESIS).line
     path.write_text(f"{line}\n", "utf-8", newline="\n")
     assert kinds(path) == [("a" * 64, 0, "damaged")]
+
+
+@pytest.mark.parametrize("key", [None, b"k" * 32])
+def test_what_a_sink_reads_of_a_line_is_what_its_record_says_and_of_a_changed_one_nothing(
+    key: bytes | None,
+) -> None:
+    sink = MemoryAuditSink(key=key)
+    said = 'x"},"event":"decision","prev":"' + "0" * 64 + '","run_id":"' + "1" * 64
+    Agent([], script(Decision.finish({"é\n": said})), audit=sink).run(said)
+    for record in sink.records:
+        line = record.line.encode()
+        assert link_of(line, key) == (record.run_id, record.seq, record.prev, record.digest)
+        assert link_of(line, b"other" * 4) is None
+        for place in range(len(line)):
+            changed = line[:place] + bytes([line[place] ^ 1]) + line[place + 1 :]
+            assert link_of(changed, key) is None
+        for cut in (line[1:], line[:-1], line + b" ", b"", line[-300:]):
+            assert link_of(cut, key) is None

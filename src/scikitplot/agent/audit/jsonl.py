@@ -26,8 +26,8 @@ from ..errors import AuditError
 from ..values import check_amount, type_name
 from .base import check_head, check_key, refuse_to_pickle
 from .filelock import acquire, release
-from .lines import read_audit, read_lines
-from .record import GENESIS, AuditHead, AuditRecord, DamagedLine, is_intact
+from .lines import Link, link_of, read_audit, read_lines
+from .record import GENESIS, AuditHead, AuditRecord, DamagedLine, is_intact, parse_line
 
 __all__ = ["JsonlAuditSink"]
 
@@ -170,7 +170,7 @@ class JsonlAuditSink:
             self._forget()
         with open(os.dup(self._fd), "rb") as file:
             file.seek(self._offset)
-            for item in read_lines(file, self._lines):
+            for item in read_lines(file, self._lines, self._glance):
                 self._lines += 1
                 if isinstance(item, DamagedLine):
                     if item.run_id is not None and item.kind == "damaged":
@@ -181,10 +181,14 @@ class JsonlAuditSink:
             file.seek(max(size - 1, 0))
             self._open_line = size > 0 and file.read(1) != b"\n"
 
-    def _note(self, record: AuditRecord) -> None:
+    def _glance(self, line: bytes) -> Link | AuditRecord:
+        return link_of(line, self.key) or parse_line(line)
+
+    def _note(self, record: Link | AuditRecord) -> None:
         head = self._heads.get(record.run_id)
         after = (-1, GENESIS) if head is None else head
-        if after != (record.seq - 1, record.prev) or not is_intact(record, self.key):
+        is_linked = after == (record.seq - 1, record.prev)
+        if not is_linked or (isinstance(record, AuditRecord) and not is_intact(record, self.key)):
             self._damaged.setdefault(record.run_id, self._lines)
         self._heads[record.run_id] = record.seq, record.digest
 

@@ -2,20 +2,55 @@
 
 from __future__ import annotations
 
+import hmac
 import os
 import re
-from collections.abc import Iterator
-from typing import BinaryIO
+from collections.abc import Callable, Iterator
+from hashlib import sha256
+from typing import BinaryIO, NamedTuple, TypeVar
 
 from .record import MAX_LINE, AuditRecord, DamagedLine, parse_line
 
-__all__ = ["read_audit", "read_lines"]
+__all__ = ["Link", "link_of", "read_audit", "read_lines"]
+
+Parsed = TypeVar("Parsed")
 
 _CHUNK = 1 << 20
 _BOM = b"\xef\xbb\xbf"
 _START = b'{"data":{'
 _RUN_ID = re.compile(rb'"run_id":"([0-9a-f]{64})"')
 _SEQ = re.compile(rb'"seq":([0-9]{1,18})[,}]')
+_ENDING = re.compile(
+    rb'\},"event":"[a-z_]{1,40}","prev":"([0-9a-f]{64})","run_id":"([0-9a-f]{64})",'
+    rb'"seq":(0|[1-9][0-9]{0,18}),"time":[-+.0-9e]{1,30},"digest":"([0-9a-f]{64})"\}\Z'
+)
+_ENDING_SIZE = 400
+"""Bytes, more than an ending has."""
+
+
+class Link(NamedTuple):
+    """What a chain needs of a record."""
+
+    run_id: str
+    seq: int
+    prev: str
+    digest: str
+
+
+def link_of(line: bytes, key: bytes | None) -> Link | None:
+    """Return the link of a line whose digest is right; None where the line is to be parsed.
+
+    It takes a tenth of the time that parsing takes, and tells nothing of the data.
+    """
+    found = _ENDING.search(line, max(0, len(line) - _ENDING_SIZE))
+    if found is None or not line.startswith(_START):
+        return None
+    prev, run_id, seq, own = (part.decode() for part in found.groups())
+    body = line[: -len(',"digest":""}') - 64] + b"}"
+    computed = sha256(body).hexdigest() if key is None else hmac.digest(key, body, "sha256").hex()
+    if not hmac.compare_digest(computed, own):
+        return None
+    return Link(run_id, int(seq), prev, own)
 
 
 def read_audit(path: str | os.PathLike[str]) -> Iterator[AuditRecord | DamagedLine]:
@@ -48,11 +83,13 @@ def read_audit(path: str | os.PathLike[str]) -> Iterator[AuditRecord | DamagedLi
     ['torn']
     """
     with open(path, "rb") as file:
-        yield from read_lines(file, 0)
+        yield from read_lines(file, 0, parse_line)
 
 
-def read_lines(file: BinaryIO, number: int) -> Iterator[AuditRecord | DamagedLine]:
-    """Yield the records of an open file; `number` is that of the line before."""
+def read_lines(
+    file: BinaryIO, number: int, parse: Callable[[bytes], Parsed]
+) -> Iterator[Parsed | DamagedLine]:
+    """Yield what `parse` makes of each line; `number` is that of the line before."""
     rewritten = False
     for raw in _lines(file):
         number += 1
@@ -68,7 +105,7 @@ def read_lines(file: BinaryIO, number: int) -> Iterator[AuditRecord | DamagedLin
         if not line:
             continue
         try:
-            yield parse_line(line)
+            yield parse(line)
         except ValueError as error:
             yield _damaged(number, line, raw.endswith(b"\n"), file, str(error))
 
