@@ -73,15 +73,15 @@ def read_function(
     (['a'], 5)
     """
     if not callable(func) or isinstance(func, type):
-        what = "a class" if isinstance(func, type) else f"a {type_name(func)}"
-        raise TypeError(f"tool makes a Tool of a function, not of {what}")
+        what = "a class" if isinstance(func, type) else type_name(func)
+        raise TypeError(f"tool takes a function, not {what}")
     inner = func.func if isinstance(func, functools.partial) else func
     bound = func.keywords if isinstance(func, functools.partial) else {}
     is_function = inspect.isroutine(inner) or hasattr(inner, "__wrapped__")
     source: Any = inner if is_function else type(inner).__call__.__get__(inner)
     name = name if name is not None else getattr(inner, "__name__", None)
     if name is None:
-        raise TypeError(f"a {type_name(inner)} has no name; write tool(name=...)")
+        raise TypeError(f"an object of {type_name(inner)} has no name; write tool(name=...)")
     what = f"Tool {name!r}"
     try:
         taken = inspect.signature(func).parameters

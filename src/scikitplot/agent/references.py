@@ -59,9 +59,11 @@ def _placed(part: Any, once: Mapping[str, dict[str, Any]]) -> Any:
         body = once[part.label]
         merged = type(body)(body)
         for keyword, value in part.items():
-            if keyword in merged and keyword != "description":
+            if keyword == "$ref":
+                continue
+            if keyword in merged and keyword != "description":  # one more condition
                 merged["allOf"] = [*merged.get("allOf", ()), {keyword: value}]
-            elif keyword != "$ref":
+            else:
                 merged[keyword] = value
         return _placed(merged, once)
     return {keyword: _placed(item, once) for keyword, item in part.items()}
