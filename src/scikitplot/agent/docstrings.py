@@ -107,7 +107,7 @@ def read_docstring(text: str) -> Docstring:
     ... ''')[:2]
     ('Find a word.', {'word': 'What to find.', 'limit': 'At most so many.'})
     """
-    lines = inspect.cleandoc(text).splitlines()
+    lines = _lines(text)
     prose: list[str] = []
     found: dict[str, dict[str, str]] = {"parameters": {}, "attributes": {}}
     at = 0
@@ -117,7 +117,7 @@ def read_docstring(text: str) -> Docstring:
         if title in _SECTIONS and _is_underline(lines, at + 1):
             end = _numpydoc_end(lines, at + 2)
             _read_section(title, lines[at + 2 : end], _NUMPYDOC_ENTRY, found)
-        elif title.endswith(":") and title[:-1] in _SECTIONS and _block_end(lines, at) > at + 1:
+        elif _google_title(line) and _block_end(lines, at) > at + 1:
             end = _block_end(lines, at)
             _read_section(title[:-1], lines[at + 1 : end], _GOOGLE_ENTRY, found)
         elif field := _FIELD.fullmatch(line.strip()):
@@ -131,6 +131,20 @@ def read_docstring(text: str) -> Docstring:
         at = end
     description = re.sub(r"\n{3,}", "\n\n", "\n".join(prose)).strip()
     return Docstring(description, **found)
+
+
+def _lines(text: str) -> list[str]:
+    lines = inspect.cleandoc(text).splitlines()
+    first = next((line for line in lines[1:] if line.strip()), " ")
+    if lines and _google_title(lines[0]) and not first.startswith(" "):
+        # The first line has no margin of its own, so that the block below it seems to have none.
+        lines[1:] = [" " + line for line in lines[1:]]
+    return lines
+
+
+def _google_title(line: str) -> str:
+    title = line.strip().lower()
+    return title[:-1] if title.endswith(":") and title[:-1] in _SECTIONS else ""
 
 
 def _is_underline(lines: Sequence[str], at: int) -> bool:
@@ -194,5 +208,5 @@ def _read_section(
 
 
 def _entry(names: str, first: str | None, block: Sequence[str]) -> dict[str, str]:
-    text = "\n".join([first or "", inspect.cleandoc("\n" + "\n".join(block))]).strip()
+    text = inspect.cleandoc("\n".join([first or "", *block]))
     return {name.strip().lstrip("\\*"): text for name in names.split(",")}
