@@ -31,7 +31,14 @@ _LEFT_OUT = {
         "eager_input_streaming",
     ),
     "inputSchema": ("title", "annotations", "outputSchema", "icons", "execution", "_meta"),
-    "parameters": ("type", "strict", "defer_loading"),
+    "parameters": (
+        "type",
+        "strict",
+        "output_schema",
+        "defer_loading",
+        "allowed_callers",
+        "async",
+    ),
 }
 
 

@@ -61,8 +61,11 @@ def strict_subset(schema: Any) -> bool:
     definitions = schema.get("$defs", {})
     root = {keyword: value for keyword, value in schema.items() if keyword != "$defs"}
     size = _Size(definitions)
-    parts = [root, *definitions.values()]
-    return all(_is_strict(part, 1, size) for part in parts) and size.is_small()
+    return (
+        _is_strict(root, 1, size)
+        and all(_is_strict(part, 2, size) for part in definitions.values())
+        and size.is_small()
+    )
 
 
 class _Size:
