@@ -19,7 +19,7 @@ from collections.abc import Awaitable
 from contextvars import Context, ContextVar
 from typing import Any
 
-__all__ = ["Background", "Task", "background"]
+__all__ = ["Awaited", "Background", "background"]
 
 _PATIENCE = 1.0  # seconds in which a loop answers, or ends when the process exits
 
@@ -27,8 +27,8 @@ _lock = threading.Lock()
 _left: list[_Loop] = []  # of the process that this one was forked from, or blocked: never closed
 
 
-class Task:
-    """An awaitable that a loop awaits, and a thread waits for.
+class Awaited:
+    """What became of an awaitable.
 
     Attributes
     ----------
@@ -43,24 +43,26 @@ class Task:
         self.error: BaseException | None = None
         self._awaitable = awaitable
         self._loop = loop
-        self._ended = threading.Event()
+        self._has_ended = threading.Event()
         self._is_given_up = False
         self._task: Any = None
 
-    def wait(self, timeout: float | None) -> bool:
-        """Return whether it ends within so many seconds."""
-        return self._ended.wait(timeout)
+    def wait(self, context: Context, timeout: float | None) -> bool:
+        """Have it awaited, and return whether it ends within so many seconds.
 
-    def give_up(self) -> None:
-        """Cancel it, and wait no more. What it gives or raises after that is dropped."""
-        self._loop.ask(self._cancel)
+        Otherwise, and when the wait is interrupted, it is cancelled, and what it gives is dropped.
+        """
+        has_ended = False
+        try:
+            self._loop.loop.call_soon_threadsafe(self._start, context=context)
+            has_ended = self._has_ended.wait(timeout)
+        finally:
+            if not has_ended:
+                self._loop.ask(self._cancel)
+        return has_ended
 
-    def start(self) -> None:
-        """Begin, in the loop's thread."""
-        if not self._is_given_up:
-            self._task = self._loop.loop.create_task(self._run())
-        elif hasattr(self._awaitable, "close"):
-            self._awaitable.close()
+    def _start(self) -> None:
+        self._loop.loop.create_task(self._run())
 
     def _cancel(self) -> None:
         self._is_given_up = True
@@ -68,11 +70,18 @@ class Task:
             self._task.cancel()
 
     async def _run(self) -> None:
+        import asyncio
+
+        if self._is_given_up:
+            if hasattr(self._awaitable, "close"):
+                self._awaitable.close()
+            return
+        self._task = asyncio.current_task()
         try:
             self.result = await self._awaitable
         except BaseException as error:  # it is raised or judged by who waits
             self.error = error
-        self._ended.set()
+        self._has_ended.set()
 
 
 class _Loop:
@@ -144,18 +153,23 @@ class Background:
                 self._inner = Background()
             return self._inner
 
-    def start(self, awaitable: Awaitable[Any], context: Context) -> Task:
-        """Begin to await, in a copy of a context. Raises `RuntimeError` if no thread starts."""
+    def wait(
+        self, awaitable: Awaitable[Any], context: Context, timeout: float | None
+    ) -> Awaited | None:
+        """Await something in a copy of a context.
+
+        Returns what became of it, None if it took more than `timeout` seconds. Raises
+        `RuntimeError` if no thread can be started for the loop.
+        """
         with _lock:
             if self._loop is None or not self._loop.is_usable():
                 if self._loop is not None:
                     _left.append(self._loop)
                 self._loop = _Loop()
-            task = Task(awaitable, self._loop)
+            awaited = Awaited(awaitable, self._loop)
         context = context.copy()
         context.run(_inside.set, self)
-        task._loop.loop.call_soon_threadsafe(task.start, context=context)
-        return task
+        return awaited if awaited.wait(context, timeout) else None
 
 
 _root = Background()
@@ -171,9 +185,8 @@ def background() -> Background:
     >>> from scikitplot.agent.background import background
     >>> async def double(number):
     ...     return 2 * number
-    >>> task = background().start(double(21), contextvars.copy_context())
-    >>> task.wait(None), task.result
-    (True, 42)
+    >>> background().wait(double(21), contextvars.copy_context(), None).result
+    42
     """
     place = _inside.get(None)
     return _root if place is None else place.inner

@@ -100,26 +100,21 @@ class _Thread:
 
 
 def _await(tool: Tool, awaitable: Awaitable[Any], context: Context, deadline: float | None) -> Any:
+    timeout = None if deadline is None else max(0.0, deadline - time.monotonic())
     try:
-        task = background().start(awaitable, context)
+        awaited = background().wait(awaitable, context, timeout)
     except RuntimeError:
         return Raised("tool_failed", "no thread could be started to await the tool in")
-    try:
-        ended = task.wait(None if deadline is None else max(0.0, deadline - time.monotonic()))
-    except BaseException:
-        task.give_up()
-        raise
-    if not ended:
-        task.give_up()
+    if awaited is None:
         return _timed_out(tool)
-    if task.error is None:
-        return task.result
+    if awaited.error is None:
+        return awaited.result
     import asyncio
 
     # Nobody cancels a tool that is waited for, so that a cancellation is the tool's own failure.
-    if isinstance(task.error, (Exception, asyncio.CancelledError)):
-        return _judge(task.error)
-    raise task.error
+    if isinstance(awaited.error, (Exception, asyncio.CancelledError)):
+        return _judge(awaited.error)
+    raise awaited.error
 
 
 def _call(effect: CallTool) -> Any:
