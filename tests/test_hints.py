@@ -73,6 +73,12 @@ class Node:
     twin: Node | None = None
 
 
+@dataclasses.dataclass
+class Chain:
+    value: int
+    next: Chain = None  # type: ignore[assignment]
+
+
 class Size(NamedTuple):
     width: int
     height: int = 1
@@ -284,6 +290,8 @@ def test_two_classes_of_one_name_are_two_definitions() -> None:
         (Size, {"width": 3.0}, Size(3, 1)),
         (Options, {"depth": 1.0, "color": "red"}, {"depth": 1, "color": Color.RED}),
         (Node, {"value": 1, "twin": {"value": 2}}, Node(1.0, [], Node(2.0))),
+        (Chain, {"value": 1, "next": {"value": 2}}, Chain(1, Chain(2))),
+        (Chain, {"value": 1, "next": None}, Chain(1)),
         (Annotated[Color, "which"], "red", Color.RED),
         (UserId, 1.0, 1),
     ],
@@ -430,13 +438,14 @@ def test_any_other_default_makes_the_parameter_optional_and_is_not_shown(
 
 def test_a_parameter_whose_default_is_none_may_be_null() -> None:
     assert schema_of(int, None)["type"] == ["integer", "null"]
-    described = schema_of(Annotated[int, "a page", {"minimum": 1}], None)
+    described = schema_of(Annotated[int, "a page", {"enum": [1, 2]}], None)
     assert described == {
-        "type": ["integer", "null"],
+        "anyOf": [{"type": "integer", "enum": [1, 2]}, {"type": "null"}],
         "description": "a page",
-        "minimum": 1,
         "default": None,
     }
+    assert schema_of(list[Annotated[int, {"minimum": 1}]], None)["default"] is None
+    assert schema_of(Any, None) == {"default": None}
 
 
 def test_an_alias_is_what_it_stands_for() -> None:

@@ -123,9 +123,11 @@ class Reader:
         decoders: dict[str, Decode] = {}
         for name, hint, default, description in fields:
             inside = f"{place}.{name}" if place else name
-            if default is None:
-                hint = _or_none(hint)
             read = self.read(hint, inside)
+            # What a reference allows is not known while it is read.
+            is_open = "null" not in read.kinds or type(read.schema) is Reference
+            if default is None and is_open:
+                read = self._union([read, _scalar(type(None))])
             properties[name] = member = type(read.schema)(read.schema)
             if description:
                 member.setdefault("description", description)
@@ -148,7 +150,7 @@ class Reader:
             with self._placed(place):
                 return read._replace(schema=constrain(read.schema, read.kinds, hint.__metadata__))
         if origin in (Union, types.UnionType):
-            return self._union(arguments, place)
+            return self._union([self.read(member, place) for member in arguments])
         if origin is Literal:
             pairs = [(arg.value if isinstance(arg, Enum) else arg, arg) for arg in arguments]
             return self._choices(pairs, place)
@@ -188,16 +190,15 @@ class Reader:
 
     # The types
 
-    def _union(self, members: Sequence[Any], place: str) -> Hint:
-        reads = [self.read(member, place) for member in members]
+    def _union(self, reads: Sequence[Hint]) -> Hint:
         kinds = frozenset[str]().union(*(read.kinds for read in reads))
         parts = [read.schema for read in reads]
         found: dict[str, JSON]
-        if all(part.keys() == {"type"} and type(part["type"]) is str for part in parts):
-            found = {"type": list(dict.fromkeys(part["type"] for part in parts))}
+        if all(part.keys() == {"type"} for part in parts):
+            found = {"type": list(dict.fromkeys(kind for part in parts for kind in _types(part)))}
         else:
-            others = [i for i, read in enumerate(reads) if read.kinds != {"null"}]
             found = {"anyOf": parts}
+            others = [i for i, read in enumerate(reads) if read.kinds != {"null"}]
             if len(others) == 1 and "description" in parts[others[0]]:
                 parts[others[0]] = part = type(parts[others[0]])(parts[others[0]])
                 found["description"] = part.pop("description")
@@ -356,10 +357,8 @@ def _same(value: JSON) -> JSON:
     return value
 
 
-def _or_none(hint: Any) -> Any:
-    if typing.get_origin(hint) is Annotated:
-        return Annotated[(_or_none(hint.__origin__), *hint.__metadata__)]
-    return Union[hint, None]  # noqa: UP007 - `hint` may be what takes no `|`
+def _types(part: dict[str, JSON]) -> list[str]:
+    return [part["type"]] if type(part["type"]) is str else part["type"]
 
 
 def _scalar(kind: type) -> Hint:
