@@ -23,7 +23,7 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, Union
 from . import schema
 from .annotated import KINDS, constrain
 from .classes import REQUIRED, Field, Members, members, resolve
-from .references import Reference, put_in_place
+from .references import Reference, put_in_place, with_definitions
 from .values import JSON, InvalidValue, admit, type_name
 
 __all__ = ["Decode", "Hint", "Reader"]
@@ -215,7 +215,7 @@ class Reader:
                 able = [r for r in reads if any(kind in _TYPES_OF[name] for name in r.kinds)]
                 tests = [self._compile(read.schema).accepts for read in able[:-1]]
                 tests.append(lambda value: True)  # the value is valid, so the last one takes it
-                ways[kind] = [(test, r.decode) for test, r in zip(tests, able, strict=False)]
+                ways[kind] = list(zip(tests, (read.decode for read in able), strict=False))
 
         self._later.append(find_ways)
         return Hint(found, kinds, decode)
@@ -344,7 +344,7 @@ class Reader:
             member["default"] = copy
 
     def _compile(self, part: dict[str, JSON]) -> schema.CompiledSchema:
-        return schema.compile({**part, "$defs": self._bodies()})
+        return schema.compile(with_definitions(part, self._bodies()))
 
     def _bodies(self) -> dict[str, dict[str, JSON]]:
         return {entry.label: entry.schema for entry in self._definitions.values()}

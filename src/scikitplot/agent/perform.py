@@ -75,10 +75,12 @@ class _Thread:
         self._effect, self._context = effect, context
         self._lock = threading.Lock()
         self._has_ended = self._is_given_up = False
-        self._thread = threading.Thread(
-            target=self._work, name=f"tool {effect.tool.name}", daemon=True
-        )
-        self.start = self._thread.start
+        name = f"tool {effect.tool.name}"
+        self._thread = threading.Thread(target=self._work, name=name, daemon=True)
+
+    def start(self) -> None:
+        """Begin. Raises `RuntimeError` if no thread can be started."""
+        self._thread.start()
 
     def wait(self, timeout: float) -> bool:
         """Return whether it has ended; if it has not, what it returns later is dropped."""

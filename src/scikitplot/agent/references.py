@@ -7,10 +7,11 @@ Schema does, and what is left stands in ``$defs``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-__all__ = ["Reference", "put_in_place"]
+__all__ = ["Reference", "put_in_place", "with_definitions"]
 
 
 class Reference(dict[str, Any]):
@@ -31,23 +32,33 @@ class Reference(dict[str, Any]):
 
 def put_in_place(root: dict[str, Any], bodies: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
     """Return `root` with each definition where it is met, or in ``$defs`` if it is met again."""
-    counts = dict.fromkeys(bodies, 0)
-    for part in (root, *bodies.values()):
-        _count(part, counts)
+    counts = Counter(label for part in (root, *bodies.values()) for label in _labels(part))
     once = {label: body for label, body in bodies.items() if counts[label] == 1}
     kept = {label: _placed(body, once) for label, body in bodies.items() if label not in once}
     whole: dict[str, Any] = _placed(root, once)
     return {**whole, "$defs": kept} if kept else whole
 
 
-def _count(part: Any, counts: dict[str, int]) -> None:
+def with_definitions(part: dict[str, Any], bodies: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+    """Return a part of a schema as one of its own, with the definitions that it needs."""
+    needed: dict[str, Any] = {}
+    labels = list(_labels(part))
+    while labels:
+        label = labels.pop()
+        if label not in needed:
+            needed[label] = bodies[label]
+            labels.extend(_labels(bodies[label]))
+    return {**part, "$defs": needed}
+
+
+def _labels(part: Any) -> Iterator[str]:
     if isinstance(part, dict):
         if type(part) is Reference:
-            counts[part.label] += 1
+            yield part.label
         part = list(part.values())
     if type(part) is list:
         for item in part:
-            _count(item, counts)
+            yield from _labels(item)
 
 
 def _placed(part: Any, once: Mapping[str, dict[str, Any]]) -> Any:
