@@ -127,9 +127,11 @@ def test_a_bound_holds_where_a_class_is_put_in_its_place() -> None:
     class Options(typing_extensions.TypedDict):
         a: int
 
-    def echo(it: Annotated[Options, {"maxProperties": 0}, {"additionalProperties": True}]) -> None:
+    def echo(it: Annotated[Options, {"additionalProperties": True}, {"maxProperties": 2}]) -> None:
         pass
 
     found = tool(echo)
-    assert found.problems({"it": {"a": 1}})
-    assert found.problems({"it": {"b": 1}})
+    assert "$defs" not in found.parameters
+    assert found.parameters["properties"]["it"]["maxProperties"] == 2
+    assert found.problems({"it": {"a": 1}}) == []
+    assert found.problems({"it": {"a": 1, "b": 1}})

@@ -28,6 +28,7 @@ from scikitplot.agent import (
     tool,
     verify_audit,
 )
+from scikitplot.agent.background import Background
 
 GET = Decision.act("get")
 
@@ -185,6 +186,30 @@ def test_an_awaitable_that_comes_after_the_timeout_is_closed() -> None:
     thread = next(t for t in threading.enumerate() if t.name == "tool get")
     thread.join(60)
     assert made[0].cr_frame is None  # closed, so that Python has nothing to warn of
+
+
+def test_an_awaitable_that_is_given_up_before_it_begins_never_does() -> None:
+    place, context = Background(), contextvars.copy_context()
+    blocked, go, began = threading.Event(), threading.Event(), threading.Event()
+
+    async def block() -> None:
+        blocked.set()
+        go.wait(60)
+
+    async def begin() -> None:
+        began.set()
+
+    thread = threading.Thread(target=place.wait, args=(block(), context, None))
+    thread.start()
+    assert blocked.wait(60)
+    late = begin()
+    assert place.wait(late, context, 0.0) is None
+    go.set()
+    thread.join()
+    awaited = place.wait(give(), context, None)
+    assert awaited is not None
+    assert awaited.result == "given"
+    assert (began.is_set(), late.cr_frame) == (False, None)
 
 
 def test_a_tool_that_blocks_the_loop_stops_no_other() -> None:
