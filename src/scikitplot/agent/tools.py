@@ -128,7 +128,7 @@ class Tool:
     timeout: float | None
     digest: str = field(init=False)
     scopes_text: str = field(init=False)
-    invoke: Callable[[dict[str, JSON]], Any] = field(init=False)
+    invoke: Callable[[dict[str, JSON]], Any] = field(init=False)  # of valid arguments
     _described: str = field(init=False)
     _schema: schema.CompiledSchema = field(init=False)
     _signature: Signature = field(init=False)
@@ -281,7 +281,14 @@ class Tool:
         return cls(name, func, description=description, parameters=parameters, **options)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the function itself, as it was written: for tests, and for other code of yours."""
+        """Call the function itself, with what it asks for: for tests, and other code of yours.
+
+        Examples
+        --------
+        >>> from scikitplot.agent import Tool
+        >>> Tool("ping", lambda: "pong")()
+        'pong'
+        """
         return self.func(*args, **kwargs)
 
     def describe(self) -> dict[str, JSON]:
