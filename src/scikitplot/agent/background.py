@@ -113,7 +113,6 @@ class _Loop:
         return self._pid == os.getpid() and self._has_answered.wait(_PATIENCE)
 
     def _serve(self) -> None:
-
         while not self._shall_end:
             try:
                 self.loop.run_forever()

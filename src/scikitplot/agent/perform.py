@@ -106,7 +106,7 @@ def _await(tool: Tool, awaitable: Awaitable[Any], context: Context, deadline: fl
     try:
         awaited = background().wait(awaitable, context, timeout)
     except RuntimeError:
-        return Raised("tool_failed", "no thread could be started to await the tool in")
+        return Raised("tool_failed", "no event loop could be had to await the tool in")
     if awaited is None:
         return _timed_out(tool)
     if awaited.error is None:
