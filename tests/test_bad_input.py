@@ -258,9 +258,6 @@ def two(a: int, b: int = 0) -> int:
     return a + b
 
 
-async def later() -> None: ...
-
-
 PAIR = {
     "type": "object",
     "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}},
@@ -278,7 +275,6 @@ PAIR = {
         (lambda: Tool("é", two), ValueError, "name"),
         (lambda: Tool("a\n", two), ValueError, "name"),
         (lambda: Tool("t", 3), TypeError, "func"),
-        (lambda: Tool("t", later), TypeError, "func is async"),
         (lambda: Tool("t", two, parameters=[]), TypeError, "parameters"),
         (lambda: Tool("t", two, parameters={"type": "string"}), SchemaError, "type"),
         (lambda: Tool("t", two, parameters={}), SchemaError, "type"),

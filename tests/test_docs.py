@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 import re
 import subprocess
+import sys
 import textwrap
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -28,9 +30,13 @@ def blocks(document: Path, language: str) -> list[tuple[int, str]]:
 
 
 def run_python(document: Path) -> None:
-    namespace: dict[str, object] = {"__name__": document.stem}
-    for line, source in blocks(document, "python"):
-        exec(compile("\n" * (line - 1) + source, str(document), "exec"), namespace)
+    module = sys.modules[document.stem] = ModuleType(document.stem)  # as dataclasses look for it
+    try:
+        for line, source in blocks(document, "python"):
+            code = compile("\n" * (line - 1) + source, str(document), "exec", dont_inherit=True)
+            exec(code, module.__dict__)
+    finally:
+        del sys.modules[document.stem]
 
 
 def run_shell(script: str) -> list[str]:

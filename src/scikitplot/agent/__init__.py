@@ -16,13 +16,15 @@ from .audit import (
 )
 from .calls import Call, current_call
 from .decision import Decision, Usage
+from .decorator import tool
 from .errors import AgentError, AuditError, SchemaError, StateError, ToolError
 from .policy import Limits, Policy
 from .recovery import Recovered, recover
 from .redaction import Disclosure
 from .state import InFlight, RunState, RunStatus, RunUsage, Step, StepOutcome, Steps
 from .stores import MemoryStore, SavedRun, SqliteStore, SqlStore, StateStore
-from .tools import Tool, ToolEffect, Toolset
+from .tools import Tool, ToolEffect
+from .toolset import Toolset
 
 __all__ = [
     "Agent",
@@ -66,5 +68,6 @@ __all__ = [
     "read_audit",
     "recover",
     "schema",
+    "tool",
     "verify_audit",
 ]

@@ -33,7 +33,8 @@ from .policy import Limits, Policy
 from .state import RunState, RunStatus
 from .state.head import check_steps, read_head
 from .stores import StateStore
-from .tools import Tool, Toolset
+from .tools import Tool
+from .toolset import Toolset
 from .values import JSON, check_text, encode, type_name
 from .watch import Watch
 

@@ -19,7 +19,8 @@ from typing import NamedTuple, TypeAlias
 from .approval import Approval, ApprovalRequest, action_digest, answers_to
 from .policy import Limits, Policy
 from .state.head import OpenStep
-from .tools import Tool, Toolset
+from .tools import Tool
+from .toolset import Toolset
 from .values import JSON, add_exactly, clean_text, digest, exact, quote
 
 __all__ = [

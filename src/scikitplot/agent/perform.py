@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
-from contextvars import copy_context
-from typing import Any
+from collections.abc import Awaitable, Callable
+from contextvars import Context, copy_context
+from typing import Any, NamedTuple
 
+from .background import background
 from .calls import running
 from .effects import CallTool, Raised
 from .errors import ToolError
+from .tools import Tool
 from .values import clean_text, type_name
 
 __all__ = ["ask", "call_tool"]
@@ -31,48 +33,109 @@ def ask(who: str, code: str, function: Callable[..., Any], *arguments: Any) -> A
 def call_tool(effect: CallTool) -> Any:
     """Return what the tool returns, or `Raised`.
 
-    The tool sees the caller's context variables; what it sets is seen by nobody else.
+    The tool sees the caller's context variables; what it sets is seen by nobody else. An awaitable
+    that it returns is awaited in the loop of `background`.
     """
-    tool, _, call = effect
+    tool, context = effect.tool, copy_context()
     if tool.timeout is None:
-        return copy_context().run(_call, effect)
-    effect = effect._replace(call=call._replace(deadline=time.monotonic() + tool.timeout))
-    replies: list[Any] = []
-    interrupts: list[BaseException] = []
-    context = copy_context()
-
-    def work() -> None:
-        try:
-            replies.append(context.run(_call, effect))
-        except BaseException as error:  # raised again in the caller's thread, below
-            interrupts.append(error)
-
-    # A thread of its own, which nobody waits for: a call that hangs takes no other's place, and
-    # the process can exit.
-    thread = threading.Thread(target=work, name=f"tool {tool.name}", daemon=True)
+        reply = context.run(_call, effect)
+        return _await(tool, reply.awaitable, context, None) if type(reply) is _Later else reply
+    timeout = min(tool.timeout, threading.TIMEOUT_MAX)
+    deadline = time.monotonic() + timeout
+    effect = effect._replace(call=effect.call._replace(deadline=deadline))
+    thread = _Thread(effect, context)
     try:
         thread.start()
     except RuntimeError:
         return Raised("tool_failed", "no thread could be started to call the tool in")
-    thread.join(tool.timeout)
-    if replies:
-        return replies[0]
-    if interrupts:
-        raise interrupts[0]
-    unknown = "" if tool.idempotent else "; whether it took effect is unknown"
-    return Raised("tool_timeout", f"the call took longer than {tool.timeout} seconds{unknown}")
+    if not thread.wait(timeout):
+        return _timed_out(tool)
+    if thread.error is not None:
+        raise thread.error
+    reply = thread.reply
+    return _await(tool, reply.awaitable, context, deadline) if type(reply) is _Later else reply
+
+
+class _Later(NamedTuple):
+    """In place of a result: the tool is async."""
+
+    awaitable: Awaitable[Any]
+
+
+class _Thread:
+    """A thread of its own, for a call that nobody may wait for to the end.
+
+    A call that hangs takes no other's place, and the process can exit.
+    """
+
+    reply: Any = None
+    error: BaseException | None = None
+
+    def __init__(self, effect: CallTool, context: Context) -> None:
+        self._effect, self._context = effect, context
+        self._lock = threading.Lock()
+        self._has_ended = self._is_given_up = False
+        name = f"tool {effect.tool.name}"
+        self._thread = threading.Thread(target=self._work, name=name, daemon=True)
+
+    def start(self) -> None:
+        """Begin. Raises `RuntimeError` if no thread can be started."""
+        self._thread.start()
+
+    def wait(self, timeout: float) -> bool:
+        """Return whether it has ended; if it has not, what it returns later is dropped."""
+        self._thread.join(timeout)
+        with self._lock:
+            self._is_given_up = not self._has_ended
+            return self._has_ended
+
+    def _work(self) -> None:
+        try:
+            reply, error = self._context.run(_call, self._effect), None
+        except BaseException as raised:  # raised again in the caller's thread
+            reply, error = None, raised
+        with self._lock:
+            if not self._is_given_up:
+                self.reply, self.error, self._has_ended = reply, error, True
+            elif type(reply) is _Later and hasattr(reply.awaitable, "close"):
+                reply.awaitable.close()  # nobody will await it
+
+
+def _await(tool: Tool, awaitable: Awaitable[Any], context: Context, deadline: float | None) -> Any:
+    timeout = None if deadline is None else max(0.0, deadline - time.monotonic())
+    try:
+        awaited = background().wait(awaitable, context, timeout)
+    except RuntimeError:
+        return Raised("tool_failed", "no event loop could be had to await the tool in")
+    if awaited is None:
+        return _timed_out(tool)
+    if awaited.error is None:
+        return awaited.result
+    import asyncio
+
+    # Nobody cancels a tool that is waited for, so that a cancellation is the tool's own failure.
+    if isinstance(awaited.error, (Exception, asyncio.CancelledError)):
+        return _judge(awaited.error)
+    raise awaited.error
 
 
 def _call(effect: CallTool) -> Any:
     running.set(effect.call)
     try:
-        return effect.tool.func(**effect.arguments)
-    except ToolError as error:
-        return Raised("tool_error", _said(error))
+        reply = effect.tool.invoke(effect.arguments)
+        return _Later(reply) if hasattr(type(reply), "__await__") else reply
     except Exception as error:
+        return _judge(error)
+
+
+def _judge(error: BaseException) -> Raised:
+    if not isinstance(error, ToolError):
         return Raised("tool_failed", f"the tool raised {type_name(error)}")
-
-
-def _said(error: ToolError) -> str:
     said = error.args[0] if error.args else ""
-    return clean_text(said) if type(said) is str else "the tool raised ToolError"
+    told = clean_text(said) if type(said) is str else "the tool raised ToolError"
+    return Raised("tool_error", told)
+
+
+def _timed_out(tool: Tool) -> Raised:
+    unknown = "" if tool.idempotent else "; whether it took effect is unknown"
+    return Raised("tool_timeout", f"the call took longer than {tool.timeout} seconds{unknown}")

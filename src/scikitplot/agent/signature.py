@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from .schema import Problem
 from .values import JSON, pointer
 
-__all__ = ["Signature", "fit"]
+__all__ = ["Adapted", "Signature", "fit"]
 
 # Keywords by which a schema may ask for a property elsewhere than in its own `required`.
 _MAY_REQUIRE = frozenset(
@@ -30,6 +30,21 @@ _MAY_REQUIRE = frozenset(
         "oneOf",
     )
 )
+
+
+class Adapted(NamedTuple):
+    """A function whose schema was made from its signature, so that the two fit.
+
+    Attributes
+    ----------
+    func : callable
+        The function.
+    invoke : callable
+        Calls it with arguments, by name, that the schema allows.
+    """
+
+    func: Callable[..., Any]
+    invoke: Callable[[dict[str, JSON]], Any]
 
 
 class Signature(NamedTuple):

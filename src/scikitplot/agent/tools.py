@@ -1,26 +1,26 @@
 """Tools: what an agent may be allowed to call.
 
-Imports `schema`, `values` and `errors`. Rules that hold here:
+Imports `schema`, `signature`, `definition`, `values` and `errors`. Rules that hold here:
 
 * a tool checks itself when it is made: its name, its schema, and that the function can take every
   argument that the schema allows and is given every argument that it must have;
-* a tool and a set of tools never change; `describe` gives copies;
+* a tool never changes; `describe` gives copies;
 * the digest of a tool covers all that a planner or an approver is shown of it.
 """
 
 from __future__ import annotations
 
-import inspect
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
 from . import schema
+from .definition import read_definition
 from .errors import SchemaError
-from .signature import Signature, fit
+from .signature import Adapted, Signature, fit
 from .values import (
     JSON,
     InvalidValue,
@@ -33,7 +33,7 @@ from .values import (
     type_name,
 )
 
-__all__ = ["Tool", "ToolEffect", "Toolset"]
+__all__ = ["Tool", "ToolEffect"]
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 _NO_ARGUMENTS = {"type": "object", "properties": {}, "additionalProperties": False}
@@ -79,7 +79,8 @@ class Tool:
     name : str
         1 to 64 of the characters ``A-Z a-z 0-9 _ -``.
     func : callable
-        Called with the validated arguments as keyword arguments. It returns a JSON value.
+        Called with the validated arguments as keyword arguments. It returns a JSON value, or is
+        async: what it returns is awaited then, in an event loop that the agent keeps for that.
     description : str, default=""
         What the planner is told about it.
     parameters : dict or None, default=None
@@ -94,8 +95,9 @@ class Tool:
     idempotent : bool or None, default=None
         Whether a call that was cut off may start again; None means that only a ``read`` may.
     timeout : float or None, default=None
-        Seconds after which the call is given up (``tool_timeout``). The function itself cannot be
-        stopped: it goes on in a thread of its own and what it returns later is dropped.
+        Seconds after which the call is given up (``tool_timeout``). An async function is cancelled
+        then. Any other cannot be stopped: it goes on in a thread of its own. What either returns
+        later is dropped.
 
     Raises
     ------
@@ -126,6 +128,7 @@ class Tool:
     timeout: float | None
     digest: str = field(init=False)
     scopes_text: str = field(init=False)
+    invoke: Callable[[dict[str, JSON]], Any] = field(init=False)  # of valid arguments
     _described: str = field(init=False)
     _schema: schema.CompiledSchema = field(init=False)
     _signature: Signature = field(init=False)
@@ -147,12 +150,11 @@ class Tool:
             raise TypeError(f"name must be a str, not {type_name(name)}")
         if not _NAME.fullmatch(name):
             raise ValueError("name must be 1 to 64 of the characters A-Z a-z 0-9 _ -")
+        given: Any = func
+        adapted = given if type(given) is Adapted else None
+        func = given.func if adapted is not None else given
         if not callable(func):
             raise TypeError(f"Tool {name!r}: func must be callable, not {type_name(func)}")
-        if inspect.iscoroutinefunction(func):
-            raise TypeError(
-                f"Tool {name!r}: func is async; wrap it in a function that waits for it"
-            )
         effect = ToolEffect.of(f"Tool {name!r}: effect", effect)
         if idempotent is not None and type(idempotent) is not bool:
             raise TypeError(f"Tool {name!r}: idempotent must be a bool or None")
@@ -171,7 +173,12 @@ class Tool:
         put(self, "timeout", timeout)
         put(self, "parameters", self._admit_parameters(parameters))
         put(self, "_schema", self._compile())
-        put(self, "_signature", fit(name, func, self.parameters))
+        if adapted is None:
+            put(self, "_signature", fit(name, func, self.parameters))
+            put(self, "invoke", lambda arguments: func(**arguments))
+        else:
+            put(self, "_signature", Signature(None, frozenset()))
+            put(self, "invoke", adapted.invoke)
         entry = {
             "name": name,
             "description": self.description,
@@ -237,6 +244,53 @@ class Tool:
             return [schema.Problem("", "depth", "cannot be judged so deep in the call stack")]
         return problems or self._signature.problems(arguments)
 
+    @classmethod
+    def from_dict(
+        cls, definition: dict[str, JSON], func: Callable[..., Any], **options: Any
+    ) -> Tool:
+        """Make a tool of a definition in the form of OpenAI, Anthropic or MCP.
+
+        Parameters
+        ----------
+        definition : dict
+            A function as the chat completions of OpenAI have it (``{"type": "function",
+            "function": {...}}``) or its responses (the same, flat), or a tool as Anthropic has it
+            (``input_schema``) or MCP (``inputSchema``). Its name, description and schema are taken
+            whole. What else these forms have says nothing of what a call does: it is left out,
+            MCP's ``annotations`` too, which are no more than the server's word. What none of them
+            has is refused.
+        func : callable
+            What it calls.
+        **options
+            As `Tool` takes them: ``effect``, ``scopes``, ``cost``, ``idempotent``, ``timeout``.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If `definition` is in none of these forms, or no tool can be made of it.
+
+        Examples
+        --------
+        >>> from scikitplot.agent import Tool
+        >>> definition = {"name": "ping", "description": "Is it there?",
+        ...               "input_schema": {"type": "object", "properties": {}}}
+        >>> Tool.from_dict(definition, lambda: "pong", effect="external")
+        Tool('ping', effect='external', scopes=[], cost=0.0)
+        """
+        name, description, parameters = read_definition(definition)
+        return cls(name, func, description=description, parameters=parameters, **options)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function itself, with what it asks for: for tests, and other code of yours.
+
+        Examples
+        --------
+        >>> from scikitplot.agent import Tool
+        >>> Tool("ping", lambda: "pong")()
+        'pong'
+        """
+        return self.func(*args, **kwargs)
+
     def describe(self) -> dict[str, JSON]:
         """Return a new copy of what a planner is shown: name, description, parameters and so on.
 
@@ -254,77 +308,3 @@ class Tool:
             f"Tool({self.name!r}, effect={self.effect.value!r}, "
             f"scopes={sorted(self.scopes)}, cost={self.cost})"
         )
-
-
-class Toolset:
-    """Tools by name. It never changes, and no two tools share a name.
-
-    Parameters
-    ----------
-    tools : iterable of Tool
-        The tools, in the order in which a planner sees them.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an item is no `Tool`, or two have one name.
-
-    Examples
-    --------
-    >>> from scikitplot.agent import Tool, Toolset
-    >>> tools = Toolset([Tool("ping", lambda: "pong"), Tool("now", lambda: 0.0)])
-    >>> "ping" in tools, len(tools), tools["now"].effect.value
-    (True, 2, 'read')
-    >>> [entry["name"] for entry in tools.describe()]
-    ['ping', 'now']
-    """
-
-    __slots__ = ("_by_name", "_digest")
-
-    def __init__(self, tools: Iterable[Tool]) -> None:
-        if isinstance(tools, (str, bytes)) or not isinstance(tools, Iterable):
-            raise TypeError(f"tools must be an iterable of Tool, not {type_name(tools)}")
-        by_name: dict[str, Tool] = {}
-        for tool in tools:
-            if not isinstance(tool, Tool):
-                raise TypeError(f"tools must hold Tool objects, not {type_name(tool)}")
-            if tool.name in by_name:
-                raise ValueError(f"two tools are named {tool.name!r}; rename one")
-            by_name[tool.name] = tool
-        self._by_name = by_name
-        self._digest = digest(encode([tool.digest for tool in by_name.values()]))
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 over the definitions of all tools, 64 hexadecimal digits."""
-        return self._digest
-
-    def describe(self) -> list[dict[str, JSON]]:
-        """Return a new copy of what a planner is shown of each tool.
-
-        Returns
-        -------
-        list of dict
-            ``name``, ``description``, ``parameters`` (the schema as it was given), ``effect``,
-            ``scopes`` and ``cost`` of each tool.
-        """
-        return [tool.describe() for tool in self._by_name.values()]
-
-    def get(self, name: str) -> Tool | None:
-        """Return the tool of this name, or None."""
-        return self._by_name.get(name)
-
-    def __getitem__(self, name: str) -> Tool:
-        return self._by_name[name]
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._by_name
-
-    def __iter__(self) -> Iterator[Tool]:
-        return iter(self._by_name.values())
-
-    def __len__(self) -> int:
-        return len(self._by_name)
-
-    def __repr__(self) -> str:
-        return f"Toolset({list(self._by_name)})"
