@@ -36,6 +36,7 @@ ORDER = [  # from the bottom; a module imports only what stands before it
     "stops",
     "loop",
     "perform",
+    "models",
     "keeper",
     "agent",
     "recovery",
@@ -44,7 +45,7 @@ ORDER = [  # from the bottom; a module imports only what stands before it
     "__main__",
     "__init__",
 ]
-ONLY_FOR_THE_COMMAND_LINE = {"visible", "display", "demo"}
+ONLY_FOR_THE_COMMAND_LINE = {"display", "demo"}
 
 FILES = sorted(PACKAGE.rglob("*.py"))
 
