@@ -6,12 +6,13 @@ Imports the modules of this folder. A planner holds no run, so agents and thread
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal
 from typing import NoReturn, Protocol
 
 from ..decision import Decision, Usage
 from ..errors import ProviderError
 from ..state import RunState
-from ..values import JSON, check_amount, check_type, type_name
+from ..values import JSON, add_exactly, check_amount, check_type, exact, type_name
 from .prompt import Prompts
 from .repair import FAULTS, asked_again, note_of
 from .replies import (
@@ -169,15 +170,16 @@ class ModelPlanner:
     def _consumed(self, used: list[ModelUsage | None]) -> Usage | None:
         """Return the sum, or None where a reply did not say what it took."""
         tokens = cached = 0
-        cost = 0.0
+        cost = Decimal(0)
         for usage in used:
             if usage is None:
                 return None
             tokens += sum(usage)
             cached += usage.cached
             if self._prices is not None:
-                cost += check_amount("what prices returned", self._prices(usage))
-        return Usage(tokens, cost, cached) if used else None
+                priced = check_amount("what prices returned", self._prices(usage))
+                cost = add_exactly(cost, exact(priced))
+        return Usage(tokens, float(cost), cached) if used else None
 
     def __repr__(self) -> str:
         return f"<ModelPlanner: {self._wire.name}, {self._wire.model!r}>"

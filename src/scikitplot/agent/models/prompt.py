@@ -17,9 +17,9 @@ from collections import OrderedDict, deque
 from collections.abc import Sequence
 
 from ..state import RunState
-from ..values import JSON, digest, encode
+from ..values import JSON, digest
 from .repair import note_of, notes_in
-from .wire import Marks, Wire
+from .wire import Marks, Wire, write
 
 __all__ = ["MAX_PROMPTS", "Prompt", "Prompts"]
 
@@ -50,7 +50,7 @@ class Prompt:
         self._max_history = max_history
         self._rest = wire.rest(self._descriptions)
         self._turns: deque[str] = deque()
-        self._marks = Marks(digest(encode([self._rest, goal]))[:32])
+        self._marks = Marks(digest(write([self._rest, goal]))[:32])
         self._size = 0
         self._first = 0  # the first step that is shown
         self._count = 0  # steps that were written
@@ -109,7 +109,7 @@ class Prompts:
 
     def take(self, state: RunState, tools: list[dict[str, JSON]]) -> Prompt:
         """Return the prompt of a run; it is the caller's until it is kept again."""
-        shown = encode(tools)
+        shown = write(tools)
         with self._lock:
             kept = self._kept.pop(state.run_id, None)
         if kept is not None and kept[0].tools == shown and _goes_on(state, *kept[1:]):

@@ -209,7 +209,7 @@ def without_thinking(text: str, repairs: list[str]) -> str:
     return text[found.end() :]
 
 
-def read_json_action(text: str, usage: ModelUsage | None) -> Reply:
+def read_json_action(text: str) -> Reply:
     """Return what a text in the JSON form says.
 
     Raises
@@ -234,7 +234,7 @@ def read_json_action(text: str, usage: ModelUsage | None) -> Reply:
     else:
         raise Unusable("form")
     reason = action.get("reason", "")
-    reply = Reply(reason if type(reason) is str else "", usage=usage, repairs=tuple(repairs))
+    reply = Reply(reason if type(reason) is str else "", repairs=tuple(repairs))
     if "tool" in action:
         return reply._replace(call=Proposed(action["tool"], action.get("arguments")))
     if "refusal" in action:

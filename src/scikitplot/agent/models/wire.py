@@ -9,19 +9,34 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from ..decision import Decision
 from ..state import Step
-from ..values import JSON, InvalidValue, admit, check_text, check_type, encode, type_name
+from ..values import JSON, InvalidValue, admit, check_text, check_type, type_name
 from .replies import Reply
 from .wording import describe_schema, describe_text, shorten
 
-__all__ = ["Marks", "Wire", "action_text", "answer_text", "check_count", "strict_subset"]
+__all__ = [
+    "Marks",
+    "Wire",
+    "action_text",
+    "answer_text",
+    "called",
+    "check_count",
+    "strict_subset",
+    "write",
+]
+
+write: Callable[[JSON], str] = json.JSONEncoder(
+    ensure_ascii=False, allow_nan=False, check_circular=False, separators=(",", ":")
+).encode
+"""The text of a part of a request; keys stay in the order in which a schema was given."""
 
 MAX_DESCRIPTION = 1_024
 """Characters of a tool's description that a model is shown."""
 
+_NO_NAME = re.compile(r"[^A-Za-z0-9_-]")
 _OWN = frozenset(("messages", "model", "n", "stream", "stream_options", "system", "tools"))
 
 
@@ -96,7 +111,7 @@ class Wire:
         """Return the rules, the tools where they stand in the text, and the instructions."""
         parts = [rules]
         if tools is not None:
-            shown = "\n".join(encode(self.describe(tool)) for tool in tools)
+            shown = "\n".join(write(self.describe(tool)) for tool in tools)
             parts.append(f"Tools, one a line:\n{shown}" if tools else "There are no tools.")
         if self._instructions:
             parts.append(self._instructions)
@@ -112,7 +127,7 @@ class Wire:
     def with_options(self, fields: dict[str, JSON]) -> str:
         """Return fields of a request and the user's, as JSON text."""
         merged = {**fields, **json.loads(self._options)}
-        return encode({name: value for name, value in merged.items() if value is not None})
+        return write({name: value for name, value in merged.items() if value is not None})
 
     # What each form defines
 
@@ -141,23 +156,28 @@ class Wire:
         raise NotImplementedError
 
 
+def called(decision: Decision) -> str:
+    """Return the name of a tool as a call in the prompt may have it, also where it is made up."""
+    return _NO_NAME.sub("_", decision.tool or "")[:64] or "_"
+
+
 def answer_text(decision: Decision) -> str:
     """Return an answer as the text of a turn, never an empty one."""
     answer = decision.answer
     if type(answer) is dict and answer.keys() == {"refusal"} and type(answer["refusal"]) is str:
         answer = answer["refusal"]
-    text = answer if type(answer) is str else encode(answer)
+    text = answer if type(answer) is str else write(answer)
     return text if text.strip() else "(an empty answer)"
 
 
 def action_text(decision: Decision) -> str:
     """Return a decision in the JSON form."""
     if decision.kind == "act":
-        return encode({"tool": decision.tool, "arguments": decision.arguments or {}})
+        return write({"tool": decision.tool, "arguments": decision.arguments or {}})
     answer = decision.answer
     if type(answer) is dict and answer.keys() == {"refusal"}:
-        return encode(answer)
-    return encode({"answer": answer})
+        return write(answer)
+    return write({"answer": answer})
 
 
 def _check_options(options: object) -> str:

@@ -15,9 +15,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..state import Step, StepOutcome
-from ..values import JSON, check_type, encode
+from ..values import JSON, check_type
 from .replies import ModelUsage, Proposed, Reply, Unusable, read_count
-from .wire import Marks, Wire, answer_text
+from .wire import Marks, Wire, answer_text, called, write
 from .wording import NATIVE_FORM, NATIVE_RULES, left_out, observation
 
 __all__ = ["Messages", "read_usage"]
@@ -28,7 +28,7 @@ _ID = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 
 
 def _message(role: str, *blocks: JSON) -> str:
-    return encode({"role": role, "content": list(blocks)})
+    return write({"role": role, "content": list(blocks)})
 
 
 def _text(text: str) -> dict[str, JSON]:
@@ -93,7 +93,7 @@ class Messages(Wire):
         call = {
             "type": "tool_use",
             "id": call_id,
-            "name": decision.tool,
+            "name": called(decision),
             "input": decision.arguments or {},
         }
         result: dict[str, JSON] = {

@@ -15,7 +15,7 @@ from typing import Any
 
 from ..decision import Decision
 from ..state import Step
-from ..values import JSON, encode
+from ..values import JSON
 from .replies import (
     ModelUsage,
     Proposed,
@@ -24,7 +24,7 @@ from .replies import (
     read_count,
     read_json_action,
 )
-from .wire import Marks, Wire, action_text, answer_text, strict_subset
+from .wire import Marks, Wire, action_text, answer_text, called, strict_subset, write
 from .wording import JSON_FORM, JSON_RULES, NATIVE_FORM, NATIVE_RULES, left_out, observation
 
 __all__ = ["JsonChat", "NativeChat", "read_usage"]
@@ -36,7 +36,7 @@ _NOTHING = "(no usable reply)"
 
 
 def _message(role: str, content: str | None, **fields: JSON) -> str:
-    return encode({"role": role, "content": content, **fields})
+    return write({"role": role, "content": content, **fields})
 
 
 class _Chat(Wire):
@@ -73,9 +73,13 @@ class _Chat(Wire):
             refusal = refusal or "the provider's content filter withheld the reply"
         if refusal:
             return Reply(refusal=refusal, usage=usage)
-        return self.read_message(message, text, usage)
+        try:
+            return self.read_message(message, text)._replace(usage=usage)
+        except Unusable as fault:
+            fault.usage = usage
+            raise
 
-    def read_message(self, message: dict[str, Any], text: str, usage: ModelUsage | None) -> Reply:
+    def read_message(self, message: dict[str, Any], text: str) -> Reply:
         """Return what a message says that is neither cut nor a refusal."""
         raise NotImplementedError
 
@@ -115,7 +119,7 @@ class NativeChat(_Chat):
         call = {
             "id": call_id,
             "type": "function",
-            "function": {"name": decision.tool, "arguments": encode(decision.arguments or {})},
+            "function": {"name": called(decision), "arguments": write(decision.arguments or {})},
             **_some(kept.get("call"), ("extra_content",)),
         }
         said = _message("assistant", decision.reason or None, tool_calls=[call], **fields)
@@ -129,7 +133,7 @@ class NativeChat(_Chat):
             return {}
         return kept if kept.get("model") == self.model else {"id": kept.get("id")}
 
-    def read_message(self, message: dict[str, Any], text: str, usage: ModelUsage | None) -> Reply:
+    def read_message(self, message: dict[str, Any], text: str) -> Reply:
         call = _first_call(message)
         kept: dict[str, JSON] = {}
         fields = _some(message, _FIELDS)
@@ -139,7 +143,7 @@ class NativeChat(_Chat):
         if call is not None:
             function = call.get("function")
             if type(function) is not dict:
-                raise Unusable("form", usage=usage)
+                raise Unusable("form")
             proposed = Proposed(function.get("name"), function.get("arguments"))
             if type(call.get("id")) is str and _ID.fullmatch(call["id"]):
                 kept["id"] = call["id"]
@@ -147,7 +151,7 @@ class NativeChat(_Chat):
             if beside:
                 kept["call"] = beside
         extra = {self.name: {"model": self.model, **kept}} if kept else None
-        return Reply(text, proposed, usage=usage, extra=extra)
+        return Reply(text, proposed, extra=extra)
 
 
 class JsonChat(_Chat):
@@ -167,8 +171,8 @@ class JsonChat(_Chat):
         said = _message("assistant", action_text(step.decision))
         return f",{said},{_message('user', shown)}"
 
-    def read_message(self, message: dict[str, Any], text: str, usage: ModelUsage | None) -> Reply:
-        return read_json_action(text, usage)
+    def read_message(self, message: dict[str, Any], text: str) -> Reply:
+        return read_json_action(text)
 
 
 def _some(fields: JSON, names: tuple[str, ...]) -> dict[str, JSON]:

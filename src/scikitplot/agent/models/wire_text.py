@@ -41,4 +41,4 @@ class PlainText(Wire):
         return history
 
     def read(self, body: JSON, under: str) -> Reply:
-        return read_json_action(body, None)
+        return read_json_action(body)
