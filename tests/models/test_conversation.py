@@ -293,7 +293,7 @@ def test_steps_of_a_person_or_of_another_model_are_written_as_pairs_too(form: st
     with FakeServer(*strict(form, answer_in(form, "end"))) as server:
         state = Agent(TOOLS, planner_for(form, server), **options).resume(run_id)
     assert (state.error, state.answer, len(state.steps)) == (None, "end", 12)
-    assert b"approval_denied: ann refused: no" in server.requests[0].raw
+    assert b"approval_denied: a person refused this call: no" in server.requests[0].raw
 
 
 @pytest.mark.parametrize("form", FORMS)

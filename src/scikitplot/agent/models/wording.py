@@ -130,7 +130,9 @@ _ALIKE = {
 }
 _WIDE = ord("\uff41") - ord("a")
 _FENCE = re.compile(
-    f"[<\uff1c\ufe64\u2039\u3008][\\s/\\\\\uff0f\u2215\u2044{_UNSEEN}]*"
+    f"[<\uff1c\ufe64\u2039\u3008]"
+    # What may stand behind it, in JSON text also as an escape.
+    rf"(?:[\s/\uff0f\u2215\u2044{_UNSEEN}]|\\(?:[bfnrt]|u[0-9a-f]{{4}})?)*"
     + f"[{_UNSEEN}]*".join(
         f"[{c}{c.upper()}{chr(ord(c) + _WIDE)}{chr(ord(c.upper()) + _WIDE)}{_ALIKE.get(c, '')}]"
         for c in "observation"
