@@ -20,7 +20,7 @@ from .wire_text import PlainText
 __all__ = ["anthropic", "model_planner", "openai_compatible"]
 
 _ANTHROPIC = "https://api.anthropic.com"
-_VERSION = "2023-06-01"
+_VERSION = "2026-10-21"
 
 
 def openai_compatible(

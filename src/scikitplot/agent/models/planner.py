@@ -103,12 +103,12 @@ class ModelPlanner:
         repair_attempts: int,
         prices: Prices | None,
     ) -> None:
+        self._wire = wire  # first, for the repr in whatever tells of an error below
         check_type("repair_attempts", repair_attempts, int)
         if not 0 <= repair_attempts <= MAX_REPAIRS:
             raise ValueError(f"repair_attempts must be 0 to {MAX_REPAIRS}")
         if prices is not None and not callable(prices):
             raise TypeError(f"prices must be callable or None, not {type_name(prices)}")
-        self._wire = wire
         self._ask = ask
         self._prompts = Prompts(wire, check_count("max_history", max_history))
         self._repair_attempts = repair_attempts

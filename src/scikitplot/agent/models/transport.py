@@ -100,7 +100,7 @@ class Answer(NamedTuple):
 
     status: int | None = None
     body: bytes = b""
-    retry_after: str | None = None
+    retry_after: float | None = None  # seconds
     error: str | None = None  # type of the exception where there is no status
     may_retry: bool = False
 
@@ -132,6 +132,7 @@ def _exchange(
     tls: ssl.SSLContext | None,
     deadline: float,
 ) -> Answer:
+    key = "" if secret is None else secret.reveal()
     kind = http.client.HTTPConnection if tls is None else http.client.HTTPSConnection
     options = {} if tls is None else {"context": tls}
     connection = kind(target.host, target.port, **options)  # type: ignore[arg-type]
@@ -142,8 +143,8 @@ def _exchange(
         connection.putrequest("POST", target.path, skip_accept_encoding=True)
         for name, value in target.headers:
             connection.putheader(name, value)
-        if secret is not None:
-            connection.putheader(target.key_header, target.key_prefix + secret.reveal())
+        if key:
+            connection.putheader(target.key_header, target.key_prefix + key)
         connection.putheader("Accept-Encoding", "identity")
         connection.putheader("Connection", "close")
         connection.putheader("Content-Length", str(len(body)))
@@ -156,7 +157,9 @@ def _exchange(
                     return Answer(error="ResponseTooLarge")
             if response.length:  # `read` with a size takes an early end for the end
                 raise http.client.IncompleteRead(b"", response.length)
-            return Answer(response.status, bytes(received), response.headers.get("Retry-After"))
+            # Some answer with the key that they refuse.
+            body = bytes(received).replace(key.encode(), b"[key]") if key else bytes(received)
+            return Answer(response.status, body, _seconds(response.headers.get("Retry-After")))
     finally:
         connection.close()
         sock.close()
@@ -257,9 +260,8 @@ def _may_pass(status: int) -> bool:
     return status in (408, 429) or 500 <= status <= 599
 
 
-def _wait(tries: int, retry_after: str | None) -> float:
-    """Return the seconds to wait after so many tries."""
-    asked = _seconds(retry_after)
+def _wait(tries: int, asked: float | None) -> float:
+    """Return the seconds to wait after so many tries, what the server asked for if it did."""
     if asked is not None:
         return asked
     longest = min(MAX_WAIT, _FIRST_WAIT * 2.0**tries)
