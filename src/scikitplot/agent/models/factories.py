@@ -7,11 +7,11 @@ of this package has it bare while something can be raised.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from ..values import JSON, type_name
-from .planner import ModelPlanner, OverCall, OverHTTP, Prices
+from .planner import Asks, ModelPlanner, OverCall, Prices
 from .secret import Secret
-from .transport import Target, Transport
 from .wire import Wire
 from .wire_anthropic import Messages
 from .wire_openai import JsonChat, NativeChat
@@ -95,20 +95,20 @@ def openai_compatible(
     forms: dict[str, Callable[..., Wire]] = {"native": NativeChat, "json": JsonChat}
     if type(mode) is not str or mode not in forms:
         raise ValueError("mode must be 'native' or 'json'")
-    target = Target.of(
+    ask = _over_http(
         base_url,
         "/chat/completions",
+        wrapped,
+        ("Authorization", "Bearer "),
+        {},
         allow_insecure_http=allow_insecure_http,
-        headers=_headers(),
-        key_header="Authorization",
-        key_prefix="Bearer ",
-    )
-    transport = Transport(
-        target, _checked(wrapped), timeout=timeout, retries=retries, error_detail=error_detail
+        timeout=timeout,
+        retries=retries,
+        error_detail=error_detail,
     )
     return ModelPlanner(
         forms[mode](model, instructions, options, max_observation),
-        OverHTTP(transport),
+        ask,
         max_history=max_history,
         repair_attempts=repair_attempts,
         prices=prices,
@@ -166,19 +166,20 @@ def anthropic(
     <ModelPlanner: anthropic, 'claude-opus-5'>
     """
     wrapped, api_key = _wrap(api_key), None
-    target = Target.of(
+    ask = _over_http(
         base_url,
         "/v1/messages",
+        wrapped,
+        ("x-api-key", ""),
+        {"anthropic-version": _VERSION},
         allow_insecure_http=allow_insecure_http,
-        headers={**_headers(), "anthropic-version": _VERSION},
-        key_header="x-api-key",
-    )
-    transport = Transport(
-        target, _checked(wrapped), timeout=timeout, retries=retries, error_detail=error_detail
+        timeout=timeout,
+        retries=retries,
+        error_detail=error_detail,
     )
     return ModelPlanner(
         Messages(model, instructions, options, max_observation, max_tokens),
-        OverHTTP(transport),
+        ask,
         max_history=max_history,
         repair_attempts=repair_attempts,
         prices=prices,
@@ -235,11 +236,27 @@ def _wrap(api_key: str | None) -> Secret | Exception | None:
     return None if api_key is None else Secret.of(api_key)
 
 
-def _checked(wrapped: Secret | Exception | None) -> Secret | None:
-    if isinstance(wrapped, Exception):
-        raise wrapped
-    return wrapped
+def _over_http(
+    base_url: str,
+    path: str,
+    secret: Secret | Exception | None,
+    key_header: tuple[str, str],
+    headers: Mapping[str, str],
+    *,
+    allow_insecure_http: bool,
+    **options: Any,
+) -> Asks:
+    from .provider import OverHTTP
+    from .transport import Target, Transport
 
-
-def _headers() -> dict[str, str]:
-    return {"Content-Type": "application/json", "User-Agent": "scikitplot-agent"}
+    if isinstance(secret, Exception):
+        raise secret
+    base = {"Content-Type": "application/json", "User-Agent": "scikitplot-agent"}
+    target = Target.of(
+        base_url,
+        path,
+        allow_insecure_http=allow_insecure_http,
+        headers={**base, **headers},
+        key_header=key_header,
+    )
+    return OverHTTP(Transport(target, secret, **options))

@@ -15,20 +15,10 @@ from ..state import RunState
 from ..values import JSON, add_exactly, check_amount, check_type, exact, type_name
 from .prompt import Prompts
 from .repair import FAULTS, asked_again, note_of
-from .replies import (
-    ModelUsage,
-    Reply,
-    Unusable,
-    decide,
-    error_status,
-    has_error,
-    is_rejected_reply,
-    parse,
-)
-from .transport import Answer, Transport
+from .replies import ModelUsage, Reply, Unusable, decide
 from .wire import Wire, check_count
 
-__all__ = ["MAX_REPAIRS", "ModelPlanner", "OverCall", "OverHTTP", "Prices"]
+__all__ = ["MAX_REPAIRS", "ModelPlanner", "OverCall", "Prices"]
 
 MAX_REPAIRS = 2
 
@@ -39,37 +29,6 @@ class Asks(Protocol):
     """Gets a reply to a prompt."""
 
     def __call__(self, wire: Wire, request: str, under: str) -> Reply: ...
-
-
-class OverHTTP:
-    """Asks a provider."""
-
-    def __init__(self, transport: Transport) -> None:
-        self._transport = transport
-
-    def __call__(self, wire: Wire, request: str, under: str) -> Reply:
-        body: list[JSON] = [None]
-
-        def status_of(answer: Answer) -> int:
-            body[0] = _read(answer.body)
-            return error_status(answer.status or 0, body[0])
-
-        answer = self._transport.send(request.encode(), status_of)
-        status = answer.status or 0
-        if status == 400 and is_rejected_reply(body[0]):
-            raise Unusable("rejected", status=status)
-        if not 200 <= status <= 299:
-            raise self._transport.error("the provider refused the request", answer)
-        if has_error(body[0]):
-            raise self._transport.error("the provider answered with an error", answer)
-        return wire.read(body[0], under)
-
-
-def _read(body: bytes) -> JSON:
-    try:
-        return parse(body.decode("utf-8-sig"))
-    except (UnicodeDecodeError, Unusable):
-        return None
 
 
 class OverCall:

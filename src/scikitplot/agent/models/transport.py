@@ -56,8 +56,7 @@ class Target(NamedTuple):
     path: str
     is_tls: bool
     headers: tuple[tuple[str, str], ...]  # without the key
-    key_header: str
-    key_prefix: str
+    key_header: tuple[str, str]  # its name, and what stands in front of the key
 
     @classmethod
     def of(
@@ -67,8 +66,7 @@ class Target(NamedTuple):
         *,
         allow_insecure_http: bool,
         headers: Mapping[str, str],
-        key_header: str,
-        key_prefix: str = "",
+        key_header: tuple[str, str],
     ) -> Target:
         """Return the target that `path` names below a base address, or raise what is wrong."""
         check_type("base_url", base_url, str)
@@ -92,7 +90,7 @@ class Target(NamedTuple):
             raise ValueError("base_url must end with a plain path, without a query or a fragment")
         is_tls = parts.scheme == "https"
         port = port if port is not None else 443 if is_tls else 80
-        return cls(host, port, whole, is_tls, tuple(headers.items()), key_header, key_prefix)
+        return cls(host, port, whole, is_tls, tuple(headers.items()), key_header)
 
 
 class Answer(NamedTuple):
@@ -144,7 +142,8 @@ def _exchange(
         for name, value in target.headers:
             connection.putheader(name, value)
         if key:
-            connection.putheader(target.key_header, target.key_prefix + key)
+            name, before = target.key_header
+            connection.putheader(name, before + key)
         connection.putheader("Accept-Encoding", "identity")
         connection.putheader("Connection", "close")
         connection.putheader("Content-Length", str(len(body)))
