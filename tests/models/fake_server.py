@@ -101,6 +101,7 @@ class FakeServer:
 
         class Server(ThreadingHTTPServer):
             daemon_threads = True
+            request_queue_size = 128  # of connections that wait
             block_on_close = False
 
             def handle_error(self, request: Any, client_address: Any) -> None:

@@ -50,20 +50,20 @@ def test_arguments_may_be_an_object_as_some_local_servers_send_them() -> None:
     assert both(one_decision("native", chat({"tool_calls": [call]}))) == ("add", SUM)
 
 
-@pytest.mark.parametrize("form", ["native", "json"])
+@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("written", [TEXT, f" {TEXT} "])
-def test_arguments_decoded_twice_are_recorded_as_such(form: str, written: str) -> None:
-    twice = json.dumps(written) if form == "native" else written
-    decision = one_decision(form, call_in(form, "add", twice))
-    if form == "json":  # there a string in the place of the object is one time too many already
-        assert both(decision) == ("add", SUM)
-    else:
-        assert both(decision) == ("add", SUM)
-        assert decision.repairs == ("the arguments were decoded twice",)
+def test_arguments_decoded_once_more_are_recorded_as_such(form: str, written: str) -> None:
+    given = json.dumps(written) if form == "native" else written
+    decision = one_decision(form, call_in(form, "add", given))
+    assert both(decision) == ("add", SUM)
+    assert decision.repairs == ("the arguments were decoded once more",)
+    assert one_decision(form, call_in(form, "add", SUM)).repairs == ()
 
 
-def test_arguments_are_not_decoded_three_times() -> None:
-    error, _ = error_of("native", chat_call("add", json.dumps(json.dumps(TEXT))))
+@pytest.mark.parametrize("form", FORMS)
+def test_arguments_are_not_decoded_twice_more(form: str) -> None:
+    given = json.dumps(json.dumps(TEXT)) if form == "native" else json.dumps(TEXT)
+    error, _ = error_of(form, call_in(form, "add", given))
     assert "arguments" in str(error)
 
 
@@ -101,7 +101,11 @@ def test_arguments_that_are_no_complete_object_never_run(written: str) -> None:
 
 
 CUT = {
-    "native": [chat_call("add", SUM, finish="length"), chat_text("It is", finish="length")],
+    "native": [
+        chat_call("add", SUM, finish="length"),
+        chat_text("It is", finish="length"),
+        chat_text("It is", finish="error"),
+    ],
     "json": [
         chat_text('{"tool": "add", "arguments": {"a": 1', finish="length"),
         chat_text(json.dumps({"tool": "add", "arguments": SUM}), finish="length"),
@@ -111,6 +115,7 @@ CUT = {
         fake.message(fake.call_block("add", SUM), stop="max_tokens"),
         fake.message(fake.text_block("It is"), stop="max_tokens"),
         fake.message(fake.call_block("add", SUM), stop="model_context_window_exceeded"),
+        fake.message(fake.text_block("It is"), stop="pause_turn"),
     ],
 }
 
@@ -430,11 +435,19 @@ ACTION = json.dumps({"tool": "add", "arguments": SUM})
         f"```\n{ACTION}\n```\n",
         f"I add them:\n```json\n{ACTION}\n```\nThat is it.",
         f"```JSON  \n  {ACTION}\n  ```",
+        f"<think>```</think>\n```json\n{ACTION}\n```",
     ],
 )
 def test_one_code_block_is_unwrapped_and_that_is_recorded(text: str) -> None:
     decision = one_decision("json", chat_text(text))
-    assert (both(decision), decision.repairs) == (("add", SUM), ("a code block was unwrapped",))
+    assert both(decision) == ("add", SUM)
+    assert decision.repairs[-1] == "a code block was unwrapped"
+
+
+def test_a_code_block_inside_an_answer_is_a_part_of_it() -> None:
+    action = json.dumps({"answer": "so:\n```\nx = 1\n```"})
+    assert one_decision("json", chat_text(action)).answer == "so:\n```\nx = 1\n```"
+    assert one_decision("json", chat_text(f"```json\n{action}\n```")).answer.endswith("x = 1\n```")
 
 
 @pytest.mark.parametrize(
@@ -444,6 +457,10 @@ def test_one_code_block_is_unwrapped_and_that_is_recorded(text: str) -> None:
         f"{ACTION}\n{ACTION}",
         f"```\n{ACTION}\n```\n```\n{ACTION}\n```",
         "It is 3.",
+        "```" + ACTION,
+        "``````",
+        "```\n" + " " * 100_000,
+        "```\n" + " " * 100_000 + "x```",
         "[]",
         "[" + ACTION + "]",
         '"text"',

@@ -82,6 +82,7 @@ class Proposed(NamedTuple):
 
     tool: object
     arguments: object
+    is_text: bool = False  # whether the form has the arguments as a text of JSON
 
 
 class Reply(NamedTuple):
@@ -190,7 +191,7 @@ def read_count(counts: JSON, field: str) -> int | None:
 # The JSON form
 
 _THINKING = re.compile(r"\s*<think>.*?</think>\s*", re.S)
-_BLOCK = re.compile(r"```[A-Za-z]*[ \t]*\n(.*?)\n?[ \t]*```", re.S)
+_FENCE = "```"
 _FORMS = (
     ({"tool"}, {"tool", "arguments", "reason"}),
     ({"answer"}, {"answer", "reason"}),
@@ -221,10 +222,12 @@ def read_json_action(text: str) -> Reply:
     text = without_thinking(text, repairs)
     if not text.strip():
         raise Unusable("empty")
-    blocks = _BLOCK.findall(text) if not text.lstrip().startswith("{") else []
-    if len(blocks) == 1:
+    start, end = text.find(_FENCE), text.rfind(_FENCE)
+    if start < end and not text.lstrip().startswith("{"):
+        # Behind the fence stands the name of a language, or nothing. Of several blocks the texts
+        # between them are no JSON.
+        text = text[start + len(_FENCE) : end].partition("\n")[2]
         repairs.append("a code block was unwrapped")
-        text = blocks[0]
     action = parse(text.strip())
     if type(action) is not dict:
         raise Unusable("form")
@@ -327,7 +330,7 @@ def _read_call(
             raise Unusable("form")
     except ValueError:
         raise Unusable("form") from None
-    arguments = _read_arguments(call.arguments, repairs)
+    arguments = _read_arguments(call, repairs)
     for entry in tools:
         if entry["name"] == tool:
             arguments = unwrap_strings(arguments, entry["parameters"], parse_or_none, repairs)
@@ -342,13 +345,14 @@ def parse_or_none(text: str) -> tuple[JSON] | None:
         return None
 
 
-def _read_arguments(written: object, repairs: list[str]) -> dict[str, JSON]:
-    """Return the arguments, decoded once more where they were a string of JSON in a string."""
+def _read_arguments(call: Proposed, repairs: list[str]) -> dict[str, JSON]:
+    """Return the arguments, decoded once more than the form asks for where they are a string."""
+    written = call.arguments
+    if call.is_text and type(written) is str:
+        written = _parse_arguments(written)
     if type(written) is str:
         written = _parse_arguments(written)
-        if type(written) is str:
-            written = _parse_arguments(written)
-            repairs.append("the arguments were decoded twice")
+        repairs.append("the arguments were decoded once more")
     if written is None:
         return {}
     if type(written) is not dict:

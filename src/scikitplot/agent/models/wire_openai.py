@@ -30,7 +30,7 @@ from .wording import JSON_FORM, JSON_RULES, NATIVE_FORM, NATIVE_RULES, left_out,
 __all__ = ["JsonChat", "NativeChat", "read_usage"]
 
 _FIELDS = ("reasoning_content", "reasoning", "reasoning_details", "extra_content")
-_CUT = frozenset(("length", "max_tokens", "model_length", "MAX_TOKENS"))
+_CUT = frozenset(("length", "max_tokens", "model_length", "MAX_TOKENS", "error"))
 _ID = re.compile(r"[A-Za-z0-9_.:-]{1,64}", re.ASCII)
 _NOTHING = "(no usable reply)"
 
@@ -144,7 +144,7 @@ class NativeChat(_Chat):
             function = call.get("function")
             if type(function) is not dict:
                 raise Unusable("form")
-            proposed = Proposed(function.get("name"), function.get("arguments"))
+            proposed = Proposed(function.get("name"), function.get("arguments"), True)
             if type(call.get("id")) is str and _ID.fullmatch(call["id"]):
                 kept["id"] = call["id"]
             beside = _some(call, ("extra_content",))

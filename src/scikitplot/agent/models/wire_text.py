@@ -10,7 +10,7 @@ from ..state import Step
 from ..values import JSON
 from .replies import Reply, read_json_action
 from .wire import Marks, Wire, action_text
-from .wording import JSON_FORM, JSON_RULES, left_out, observation
+from .wording import JSON_FORM, JSON_RULES, left_out, neutralise, observation
 
 __all__ = ["PlainText"]
 
@@ -31,8 +31,9 @@ class PlainText(Wire):
         return f"{told}\n\nThe user's goal:\n{goal or '(no goal)'}{left_out(hidden)}{_CUE}"
 
     def turn(self, step: Step, marks: Marks, is_cut: bool) -> str:
-        shown = observation(step, self.max_observation)
-        return f"{action_text(step.decision)}\n\n{shown}{_CUE}"
+        # Nothing but the fences tells here who wrote what, so none may come from the model either.
+        said = neutralise(action_text(step.decision))
+        return f"{said}\n\n{observation(step, self.max_observation)}{_CUE}"
 
     def repair(self, note: str) -> str:
         return f"(no usable reply)\n\n{note}{_CUE}"

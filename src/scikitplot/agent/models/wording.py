@@ -25,6 +25,7 @@ __all__ = [
     "describe_schema",
     "describe_text",
     "left_out",
+    "neutralise",
     "observation",
     "shorten",
 ]
@@ -85,7 +86,7 @@ def observation(step: Step, limit: int) -> str:
         text = _result(step.result)
     else:
         text = f"{step.code}: {step.error}" if step.code else step.error or step.outcome.value
-    text = _neutralise(shorten(text, limit))
+    text = neutralise(shorten(text, limit))
     opening = f'<observation step="{step.index}" outcome="{step.outcome.value}">'
     return f"{opening}\n{text}\n</observation>"
 
@@ -140,7 +141,7 @@ _FENCE = re.compile(
 )
 
 
-def _neutralise(text: str) -> str:
+def neutralise(text: str) -> str:
     """Return `text` with the first character of whatever looks like a fence written out."""
     return _FENCE.sub(lambda found: "&lt;" + found[0][1:], text)
 
@@ -155,14 +156,14 @@ _HIDDEN = re.compile(
 
 
 def describe_text(text: str) -> str:
-    r"""Return a description with whatever hides or moves text as an escape.
+    r"""Return a description with whatever hides or moves text as an escape, and no fence in it.
 
     Examples
     --------
     >>> print(describe_text("Reads a page.\u202e\U000e0041"))
     Reads a page.\u202e\U000e0041
     """
-    return _HIDDEN.sub(lambda found: escape(found[0]), text)
+    return neutralise(_HIDDEN.sub(lambda found: escape(found[0]), text))
 
 
 _DATA = frozenset(("const", "default", "enum", "examples"))
