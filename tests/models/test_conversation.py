@@ -323,6 +323,9 @@ def test_ids_of_calls_stand_once_whatever_the_provider_gives(form: str, ids: lis
     with FakeServer(*strict(form, *answers, answer_in(form, "end"))) as server:
         state = Agent([ADD], planner_for(form, server)).run("goal")
     assert (state.answer, state.error) == ("end", None)
+    if form == "native":
+        said = [m["tool_calls"] for m in messages_of(server.requests[-1]) if m.get("tool_calls")]
+        assert all(len(call["id"]) <= 10 for [call] in said)
 
 
 # Thinking

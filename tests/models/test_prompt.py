@@ -6,7 +6,6 @@ import gc
 import itertools
 import json
 import re
-import threading
 import tracemalloc
 from typing import Any
 
@@ -53,7 +52,8 @@ def turns(form: str, count: int) -> Any:
         at = next(left)
         if at == count:
             return answer_in(form, "end")
-        return call_in(form, "echo", {"text": f"text {at}"})
+        call_id = {} if form == "json" else {"call_id": f"call_{at}"}
+        return call_in(form, "echo", {"text": f"text {at}"}, **call_id)
 
     return answer
 
@@ -147,7 +147,9 @@ def test_runs_and_forks_of_a_run_do_not_mix_in_one_planner(form: str) -> None:
     with FakeServer(answer_in(form, "end")) as server:
         alone = [sent_by(planner_for(form, server), server, *given) for given in states]
         shared = planner_for(form, server)
-        for order in (states, states[::-1], states[::2] + states[1::2]):
+        first, fork = states[:6], states[6:12]
+        crossed = [first[3], fork[4], first[5], fork[3], first[4]]  # each as long or longer
+        for order in (states, states[::-1], states[::2] + states[1::2], crossed):
             for given in order:
                 expected = alone[states.index(given)]
                 assert sent_by(shared, server, *given) == expected
@@ -204,26 +206,14 @@ def test_the_prompts_of_few_runs_are_kept() -> None:
     assert len(prompts._kept) == MAX_PROMPTS
 
 
-def test_threads_may_ask_for_the_same_run_at_once() -> None:
+def test_two_threads_never_hold_the_same_prompt() -> None:
     states: list[RunState] = []
-    Watched(steps_of(30), lambda state, tools: states.append(state)).agent.run("go on")
-    prompts = Prompts(NativeChat("m", "", None, 1_000), 1_000_000)
-    expected = [prompts.take(state, []).text() for state in states]
-    wrong: list[int] = []
-
-    def ask() -> None:
-        for at, state in enumerate(states):
-            prompt = prompts.take(state, [])
-            if prompt.text() != expected[at]:
-                wrong.append(at)
-            prompts.keep(state, prompt)
-
-    threads = [threading.Thread(target=ask) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert wrong == []
+    Watched(steps_of(1), lambda state, tools: states.append(state)).agent.run("go on")
+    prompts = Prompts(NativeChat("m", "", None, 1_000), 10_000)
+    kept = prompts.take(states[0], [])
+    prompts.keep(states[0], kept)
+    assert prompts.take(states[0], []) is kept
+    assert prompts.take(states[0], []) is not kept
 
 
 def test_memory_grows_with_the_steps_and_not_with_their_square() -> None:
@@ -300,6 +290,8 @@ def test_the_history_is_capped_its_older_half_left_out_at_once(form: str) -> Non
         shown = after.raw.count(b"<observation step=")
         assert int(found[1]) + shown == at
         assert f'<observation step=\\"{found[1]}\\"'.encode() in after.raw
+        if form != "json":
+            assert after.raw.count(b'"id":"call_') == shown  # they are the provider's still
     assert 10 <= cuts <= 40  # each cut frees half, which some eight steps fill
     assert all(len(json.dumps(messages_of(r))) < 1.3 * most + 3_000 for r in server.requests)
 
@@ -340,7 +332,9 @@ def test_a_description_is_capped_and_what_hides_in_it_can_be_seen() -> None:
     schema = {
         "type": "object",
         "title": hidden,
-        "properties": {"description": {"type": "string", "description": hidden, "const": "\u200b"}},
+        "properties": {
+            "description": {"description": hidden, "default": {"description": "\u200b"}}
+        },
     }
     tools = [
         Tool("hides", lambda **given: 1, description=hidden, parameters=schema),
@@ -354,7 +348,7 @@ def test_a_description_is_capped_and_what_hides_in_it_can_be_seen() -> None:
     parameters = hides["parameters"]
     field = parameters["properties"]["description"]
     assert (hides["description"], parameters["title"], field["description"]) == (seen, seen, seen)
-    assert field["const"] == "\u200b"  # data, which must stay what it is
+    assert field["default"] == {"description": "\u200b"}  # data, which must stay what it is
     assert long["description"] == "d" * 1_024 + (
         "\n[cut: the first 1,024 of 5,000 characters are shown]"
     )

@@ -656,8 +656,9 @@ def test_without_usage_a_limit_on_tokens_fails_the_run(form: str) -> None:
 @pytest.mark.parametrize("form", FORMS)
 def test_what_a_reply_that_cannot_be_used_took_is_counted_too(form: str) -> None:
     empty = {"native": chat_text(""), "json": chat_text(""), "anthropic": fake.message()}[form]
-    state, _ = run_one(form, empty, answer_in(form, "3"), prices=lambda usage: 0.1)
-    assert (state.usage.tokens, state.usage.cost) == (240, 0.2)
+    options: dict[str, Any] = {"prices": lambda usage: 0.1, "repair_attempts": 2}
+    state, _ = run_one(form, empty, empty, answer_in(form, "3"), **options)
+    assert (state.usage.tokens, state.usage.cost) == (360, 0.3)  # added as decimals
     error, _ = error_of(form, empty)
     assert isinstance(error, ProviderError)
     assert error.usage == Usage(240, 0.0, 120)

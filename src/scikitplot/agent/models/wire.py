@@ -36,6 +36,7 @@ write: Callable[[JSON], str] = json.JSONEncoder(
 MAX_DESCRIPTION = 1_024
 """Characters of a tool's description that a model is shown."""
 
+_MADE = re.compile(r"c[0-9]+", re.ASCII)
 _NO_NAME = re.compile(r"[^A-Za-z0-9_-]")
 _OWN = frozenset(("messages", "model", "n", "stream", "stream_options", "system", "tools"))
 
@@ -67,10 +68,13 @@ class Marks:
     def call_id(self, wanted: object, index: int, allowed: re.Pattern[str]) -> str:
         """Return the id of a step's call: the provider's own if it can stand, or one made of it."""
         made = f"c{index:08d}"  # nine letters and digits, which every provider takes
-        if type(wanted) is not str or not allowed.fullmatch(wanted) or wanted in self._used:
-            wanted = made
-        while wanted in self._used:  # a provider that uses our form for an id of its own
-            wanted = f"c{wanted}"
+        if (
+            type(wanted) is not str
+            or not allowed.fullmatch(wanted)
+            or _MADE.fullmatch(wanted)  # it may be another step's
+            or wanted in self._used
+        ):
+            return made
         self._used.add(wanted)
         return wanted
 
