@@ -104,7 +104,7 @@ class ModelPlanner:
                 used.append(reply.usage)
                 decision = decide(reply, tools, self._consumed(used), repairs)
             except Unusable as error:
-                fault = error
+                fault = error.with_traceback(None)  # it leads back to this frame
             if fault is None:
                 self._prompts.keep(state, prompt)
                 return decision
