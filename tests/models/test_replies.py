@@ -537,6 +537,13 @@ def test_an_error_in_a_success_that_may_pass_is_tried_again(
     assert (state.answer, len(server.requests)) == ("3", 2)
 
 
+def test_a_status_of_failure_counts_before_what_stands_inside() -> None:
+    body = as_json({"error": {"code": 503}}, 400)
+    error, server = error_of("native", body, retries=2)
+    assert isinstance(error, ProviderError)
+    assert (error.status, len(server.requests)) == (400, 1)
+
+
 def test_an_error_that_is_null_is_none() -> None:
     assert one_decision("native", chat({"content": "3"}, error=None)).answer == "3"
 

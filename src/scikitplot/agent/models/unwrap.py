@@ -56,7 +56,7 @@ def unwrap_strings(
     found = root.candidates(parameters, arguments, ())
     for path, text in [item for item, _ in zip(found, range(_MAX_CANDIDATES), strict=False)]:
         decoded = parse(text)
-        if decoded is None or type(decoded[0]) is str:
+        if decoded is None:
             continue
         changed = _replaced(arguments, path, decoded[0])
         if root.accepts(changed, path):
