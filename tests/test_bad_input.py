@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import math
 import os
@@ -189,7 +190,20 @@ REQUEST: Any = (
         (lambda: Decision.act("x", reason="x" * 10_000_000), ValueError, "reason"),
         (lambda: Decision.act("x", usage=3), TypeError, "usage"),
         (lambda: Decision.finish("x", usage={"tokens": 3}), TypeError, "usage"),
+        (lambda: Decision.act("x", repairs="text"), TypeError, "repairs"),
+        (lambda: Decision.act("x", repairs=3), TypeError, "repairs"),
+        (lambda: Decision.act("x", repairs=[3]), TypeError, "repairs"),
+        (lambda: Decision.act("x", repairs=["\ud800"]), ValueError, "repairs"),
+        (lambda: Decision.act("x", repairs=["x" * 201]), ValueError, "repairs"),
+        (lambda: Decision.act("x", repairs=itertools.repeat("x")), ValueError, "repairs"),
+        (lambda: Decision.finish("x", extra={1}), ValueError, "extra"),
+        (lambda: Decision.finish("x", extra={"a": math.nan}), ValueError, "extra/a"),
+        (lambda: Decision.finish("x", extra="x" * 1_000_000), ValueError, "extra"),
+        (lambda: Decision.act("x", extra="\ud800"), ValueError, "extra"),
         (lambda: Decision(), TypeError, "Decision.act"),
+        (lambda: Usage(3, cached_tokens=True), TypeError, "cached_tokens"),
+        (lambda: Usage(3, cached_tokens=-1), ValueError, "cached_tokens"),
+        (lambda: Usage(3, cached_tokens=4), ValueError, "cached_tokens"),
         (lambda: Usage(tokens=True), TypeError, "tokens"),
         (lambda: Usage(tokens=-1), ValueError, "tokens"),
         (lambda: Usage(tokens=1.0), TypeError, "tokens"),

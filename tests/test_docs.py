@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import ast
 import re
+import socket
 import subprocess
 import sys
 import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from models.fake_server import FakeServer, Request, Response, as_json
+from models.support import answer_in, call_in
+
+from scikitplot.agent.models import sockets, transport
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "scikitplot" / "agent"
@@ -47,6 +53,34 @@ def run_shell(script: str) -> list[str]:
 @pytest.fixture(autouse=True)
 def _empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture(autouse=True)
+def _every_provider(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Whatever address a document names, a server of the tests answers there."""
+    with FakeServer(shop) as server:
+        port = int(server.url.rsplit(":", 1)[1])
+
+        def connect(host: str, wanted: int, tls: object, deadline: float) -> socket.socket:
+            return sockets.connect("127.0.0.1", port, None, deadline)
+
+        monkeypatch.setattr(transport, "connect", connect)
+        for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
+            monkeypatch.setenv(name, "a-key-of-the-tests")
+        yield
+
+
+def shop(request: Request) -> Response:
+    """A model that looks into the stock once."""
+    form = "anthropic" if request.path == "/v1/messages" else "native"
+    if request.headers.get("x-api-key") == "a-wrong-key":
+        return as_json({"type": "error", "error": {"type": "authentication_error"}}, 401)
+    if form == "native" and "tools" not in request.body:
+        form = "json"
+    seen = re.search(rb"executed[^>]*>..(\d+)", request.raw)
+    if seen is None:
+        return call_in(form, "stock", {"item": "tea"})
+    return answer_in(form, f"There are {seen[1].decode()} packets.")
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document.name)

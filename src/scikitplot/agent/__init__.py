@@ -17,7 +17,8 @@ from .audit import (
 from .calls import Call, current_call
 from .decision import Decision, Usage
 from .decorator import tool
-from .errors import AgentError, AuditError, SchemaError, StateError, ToolError
+from .errors import AgentError, AuditError, ProviderError, SchemaError, StateError, ToolError
+from .models import ModelPlanner, ModelUsage, anthropic, model_planner, openai_compatible
 from .policy import Limits, Policy
 from .recovery import Recovered, recover
 from .redaction import Disclosure
@@ -45,7 +46,10 @@ __all__ = [
     "Limits",
     "MemoryAuditSink",
     "MemoryStore",
+    "ModelPlanner",
+    "ModelUsage",
     "Policy",
+    "ProviderError",
     "Recovered",
     "RunState",
     "RunStatus",
@@ -64,7 +68,10 @@ __all__ = [
     "ToolError",
     "Toolset",
     "Usage",
+    "anthropic",
     "current_call",
+    "model_planner",
+    "openai_compatible",
     "read_audit",
     "recover",
     "schema",

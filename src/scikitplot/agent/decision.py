@@ -7,16 +7,19 @@ proposes nonsense gets a denial to read and not an exception to handle.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .values import JSON, check_amount, check_text, type_name
+from .values import JSON, InvalidValue, admit, check_amount, check_text, type_name
 
 __all__ = ["Decision", "Usage", "make_decision"]
 
 _MAX_TOKENS = 2**63 - 1
 _MAX_TOOL_NAME = 256
+_MAX_REPAIRS = 16
+_MAX_REPAIR = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,27 +32,34 @@ class Usage:
         Tokens in and out, at least 0.
     cost : float, default=0.0
         In the unit of `Limits.max_cost`, finite and at least 0.
+    cached_tokens : int, default=0
+        How many of `tokens` the provider read from its cache of prompts.
 
     Raises
     ------
     TypeError, ValueError
-        If a field is of the wrong type (a bool is no number), negative, NaN or infinite.
+        If a field is of the wrong type (a bool is no number), negative, NaN or infinite, or more
+        tokens are cached than there are.
 
     Examples
     --------
     >>> from scikitplot.agent import Usage
     >>> Usage(tokens=120, cost=0.002)
-    Usage(tokens=120, cost=0.002)
+    Usage(tokens=120, cost=0.002, cached_tokens=0)
     """
 
     tokens: int = 0
     cost: float = 0.0
+    cached_tokens: int = 0
 
     def __post_init__(self) -> None:
-        if type(self.tokens) is not int:
-            raise TypeError(f"tokens must be an int, not {type_name(self.tokens)}")
-        if not 0 <= self.tokens <= _MAX_TOKENS:
-            raise ValueError("tokens must be at least 0 and less than 2**63")
+        for name, count in (("tokens", self.tokens), ("cached_tokens", self.cached_tokens)):
+            if type(count) is not int:
+                raise TypeError(f"{name} must be an int, not {type_name(count)}")
+            if not 0 <= count <= _MAX_TOKENS:
+                raise ValueError(f"{name} must be at least 0 and less than 2**63")
+        if self.cached_tokens > self.tokens:
+            raise ValueError("cached_tokens must be at most tokens, of which they are a part")
         object.__setattr__(self, "cost", check_amount("cost", self.cost))
 
 
@@ -72,6 +82,10 @@ class Decision:
         Why, in the planner's words.
     usage : Usage or None
         What the decision consumed, None where the planner did not report it.
+    repairs : tuple of str
+        What a planner mended to read the decision out of a model's reply, in its words.
+    extra_text : str
+        Canonical JSON text of `extra`.
 
     Examples
     --------
@@ -88,6 +102,8 @@ class Decision:
     answer: JSON
     reason: str
     usage: Usage | None
+    repairs: tuple[str, ...]
+    extra_text: str
 
     def __init__(self) -> None:
         raise TypeError("make a decision with Decision.act(...) or Decision.finish(...)")
@@ -100,6 +116,8 @@ class Decision:
         *,
         reason: str = "",
         usage: Usage | None = None,
+        repairs: Iterable[str] = (),
+        extra: JSON = None,
     ) -> Decision:
         """Propose to call a tool.
 
@@ -114,6 +132,12 @@ class Decision:
             Why; kept in the trail.
         usage : Usage or None, default=None
             What the decision consumed; required of a planner when `Limits.max_tokens` is set.
+        repairs : iterable of str, default=()
+            What was mended to read the decision, at most 16 texts of at most 200 characters; saved
+            and recorded.
+        extra : JSON, default=None
+            What the planner needs back with this step, in whichever process the run goes on: any
+            JSON value of at most 1,000,000 bytes. It is saved; the trail holds its digest alone.
 
         Returns
         -------
@@ -122,17 +146,26 @@ class Decision:
         Raises
         ------
         TypeError, ValueError
-            If an argument is of the wrong type, or a text cannot be written.
+            If an argument is of the wrong type or too large, or cannot be written.
         """
         check_text("tool", tool, _MAX_TOOL_NAME)
         if arguments is None:
             arguments = {}
         elif not isinstance(arguments, Mapping):
             raise TypeError(f"arguments must be a mapping or None, not {type_name(arguments)}")
-        return make_decision("act", tool, dict(arguments), None, reason, usage)
+        extra_text = _admit_extra(extra)
+        return make_decision("act", tool, dict(arguments), None, reason, usage, repairs, extra_text)
 
     @classmethod
-    def finish(cls, answer: JSON, *, reason: str = "", usage: Usage | None = None) -> Decision:
+    def finish(
+        cls,
+        answer: JSON,
+        *,
+        reason: str = "",
+        usage: Usage | None = None,
+        repairs: Iterable[str] = (),
+        extra: JSON = None,
+    ) -> Decision:
         """Propose to end the run with an answer.
 
         Parameters
@@ -143,6 +176,10 @@ class Decision:
             Why; kept in the trail.
         usage : Usage or None, default=None
             What the decision consumed.
+        repairs : iterable of str, default=()
+            What was mended to read the decision, as in `act`.
+        extra : JSON, default=None
+            What the planner needs back with this step, as in `act`.
 
         Returns
         -------
@@ -151,9 +188,15 @@ class Decision:
         Raises
         ------
         TypeError, ValueError
-            If `reason` or `usage` is of the wrong type, or a text cannot be written.
+            If an argument but `answer` is of the wrong type or too large, or cannot be written.
         """
-        return make_decision("finish", None, None, answer, reason, usage)
+        extra_text = _admit_extra(extra)
+        return make_decision("finish", None, None, answer, reason, usage, repairs, extra_text)
+
+    @property
+    def extra(self) -> JSON:
+        """A new copy of what the planner needs back with this step."""
+        return json.loads(self.extra_text)
 
     def __repr__(self) -> str:
         if self.kind == "act":
@@ -168,11 +211,15 @@ def make_decision(
     answer: JSON,
     reason: str,
     usage: Usage | None,
+    repairs: Iterable[str] = (),
+    extra_text: str = "null",
 ) -> Decision:
     """Return a decision; one that was saved, whose arguments may be None, is made here too."""
     check_text("reason", reason)
     if usage is not None and type(usage) is not Usage:
         raise TypeError(f"usage must be a Usage or None, not {type_name(usage)}")
+    if repairs != ():
+        repairs = _check_repairs(repairs)
     decision = object.__new__(Decision)
     put = object.__setattr__
     put(decision, "kind", kind)
@@ -181,4 +228,26 @@ def make_decision(
     put(decision, "answer", answer)
     put(decision, "reason", reason)
     put(decision, "usage", usage)
+    put(decision, "repairs", repairs)
+    put(decision, "extra_text", extra_text)
     return decision
+
+
+def _check_repairs(repairs: object) -> tuple[str, ...]:
+    if isinstance(repairs, (str, bytes)) or not isinstance(repairs, Iterable):
+        raise TypeError(f"repairs must be an iterable of str, not {type_name(repairs)}")
+    checked: list[str] = []
+    for repair in repairs:
+        if len(checked) == _MAX_REPAIRS:
+            raise ValueError(f"repairs must hold at most {_MAX_REPAIRS} texts")
+        checked.append(check_text("an item of repairs", repair, _MAX_REPAIR))
+    return tuple(checked)
+
+
+def _admit_extra(extra: object) -> str:
+    if extra is None:
+        return "null"
+    try:
+        return admit(extra)[1]
+    except InvalidValue as error:
+        raise ValueError(f"extra{error.pointer}: {error.reason}") from None

@@ -6,7 +6,9 @@ value that came from a planner, a tool, a file or a server.
 
 from __future__ import annotations
 
-__all__ = ["AgentError", "AuditError", "SchemaError", "StateError", "ToolError"]
+from typing import Any
+
+__all__ = ["AgentError", "AuditError", "ProviderError", "SchemaError", "StateError", "ToolError"]
 
 
 class AgentError(Exception):
@@ -79,6 +81,46 @@ class SchemaError(AgentError, ValueError):
     def __str__(self) -> str:
         place = f"{self.pointer}/{self.keyword}" if self.keyword else self.pointer
         return f"schema {place or '/'}: {self.reason}"
+
+
+class ProviderError(AgentError):
+    """A model's provider gave no reply that could be used.
+
+    It never holds an address, a key or, unless you asked for it with ``error_detail=True``, a part
+    of what the provider sent.
+
+    Parameters
+    ----------
+    reason : str
+        What went wrong, in words of this package.
+    status : int or None, default=None
+        The HTTP status that the provider answered with, also where its answer says so inside.
+    error : str or None, default=None
+        The name of the type of the exception, where there was no answer.
+    usage : Usage or None, default=None
+        What was consumed all the same, as far as the provider reported it.
+
+    Examples
+    --------
+    >>> from scikitplot.agent import ProviderError
+    >>> error = ProviderError("the provider refused the request", status=401)
+    >>> print(error, error.status)
+    the provider refused the request (status 401) 401
+    """
+
+    def __init__(
+        self, reason: str, status: int | None = None, error: str | None = None, usage: Any = None
+    ) -> None:
+        self.reason = reason
+        self.status = status
+        self.error = error
+        self.usage = usage
+        super().__init__(reason, status, error, usage)
+
+    def __str__(self) -> str:
+        if self.status is not None:
+            return f"{self.reason} (status {self.status})"
+        return self.reason if self.error is None else f"{self.reason} ({self.error})"
 
 
 class ToolError(AgentError):

@@ -180,11 +180,11 @@ class Ledger:
         self._prev = record.digest
         return record.digest
 
-    def begin(self, decision: str, started: float) -> WorkingStep:
-        """Record a decision (canonical text) and open its step."""
-        index, shown, redacted = len(self.steps), decision, ""
+    def begin(self, decision: str, recorded: str, started: float) -> WorkingStep:
+        """Record a decision (canonical texts, as saved and as recorded) and open its step."""
+        index, shown, redacted = len(self.steps), recorded, ""
         if self._redact is not None:
-            shown, redacted = redact_decision(self._redact, self._salted(), index, decision)
+            shown, redacted = redact_decision(self._redact, self._salted(), index, recorded)
         history = self.record("decision", f'{{"decision":{shown},{redacted}"step":{index}}}')
         self.open = WorkingStep(decision, started, history)
         return self.open

@@ -44,7 +44,7 @@ from .gates import UNKNOWN, Ask, Denial, Proposal, Rules, judge, why_not_again
 from .ledger import Ledger, WorkingStep
 from .state import RunStatus, Step, StepOutcome
 from .state.head import OpenStep
-from .state.step import decision_text
+from .state.step import decision_text, recorded_decision
 from .stops import stop_for
 from .values import JSON, InvalidValue, ValueTooLarge, admit, clean_text, encode, type_name
 
@@ -178,7 +178,10 @@ class Loop:
             if not is_act:
                 yield from self._fail("invalid_decision", f"the answer{fault}")
                 return
-        step = ledger.begin(decision_text(reply, text), started)
+        saved = recorded = decision_text(reply, text)
+        if reply.extra_text != "null":
+            recorded = recorded_decision(reply, text)
+        step = ledger.begin(saved, recorded, started)
         if self._rules.limits.max_tokens is not None and reply.usage is None:
             told = "max_tokens is set and the planner reported no usage"
             yield from self._fail("usage_not_reported", told)

@@ -87,6 +87,13 @@ class Steps(MutableSequence[Step]):
         """Return the texts that were saved, whatever the holder did to the list."""
         return list(self._texts[: self._length])
 
+    def source(self) -> Sequence[str] | None:
+        """Return what this was read from, of which more may follow, or None once it was changed.
+
+        In one session of a run it is one object, to which steps are only added.
+        """
+        return self._texts if self._own is None else None
+
     @overload
     def __getitem__(self, index: SupportsIndex) -> Step: ...
     @overload

@@ -8,10 +8,17 @@ from enum import Enum
 
 from ..decision import Decision, Usage, make_decision
 from ..errors import StateError
-from ..values import JSON, admit, check_type, encode, quote
+from ..values import JSON, MAX_BYTES, InvalidValue, admit, check_type, digest, encode, quote
 from .fields import MAX_SAVED, Fields, optional_text, read_json
 
-__all__ = ["Step", "StepOutcome", "decision_text", "read_decision", "step_text"]
+__all__ = [
+    "Step",
+    "StepOutcome",
+    "decision_text",
+    "read_decision",
+    "recorded_decision",
+    "step_text",
+]
 
 
 class StepOutcome(str, Enum):
@@ -213,19 +220,32 @@ def step_text(
 
 def usage_text(usage: Usage | None) -> str:
     """Return the canonical text of what a decision consumed."""
-    return "null" if usage is None else f'{{"cost":{usage.cost!r},"tokens":{usage.tokens}}}'
+    if usage is None:
+        return "null"
+    return (
+        f'{{"cached_tokens":{usage.cached_tokens},"cost":{usage.cost!r},"tokens":{usage.tokens}}}'
+    )
 
 
 def decision_text(decision: Decision, payload: str) -> str:
     """Return the canonical text of a decision; `payload` is that of its arguments or answer."""
-    ending = f'"reason":{quote(decision.reason)},'
+    return _decision_text(decision, payload, decision.extra_text)
+
+
+def recorded_decision(decision: Decision, payload: str) -> str:
+    """Return the same text as the trail holds it: with the digest of what it has extra."""
+    return _decision_text(decision, payload, f'"{digest(decision.extra_text)}"')
+
+
+def _decision_text(decision: Decision, payload: str, extra: str) -> str:
+    repairs = encode(decision.repairs) if decision.repairs else "[]"
+    middle = f'"reason":{quote(decision.reason)},"repairs":{repairs},'
+    usage = usage_text(decision.usage)
     if decision.tool is None:
-        return (
-            f'{{"answer":{payload},"kind":"finish",{ending}"usage":{usage_text(decision.usage)}}}'
-        )
+        return f'{{"answer":{payload},"extra":{extra},"kind":"finish",{middle}"usage":{usage}}}'
     return (
-        f'{{"arguments":{payload},"kind":"act",{ending}"tool":{quote(decision.tool)},'
-        f'"usage":{usage_text(decision.usage)}}}'
+        f'{{"arguments":{payload},"extra":{extra},"kind":"act",{middle}'
+        f'"tool":{quote(decision.tool)},"usage":{usage}}}'
     )
 
 
@@ -235,26 +255,37 @@ def saved_decision(decision: Decision) -> str:
     return decision_text(decision, encode(payload))
 
 
+_DECISION = ("extra", "kind", "reason", "repairs", "usage")
+
+
 def read_decision(saved: JSON) -> Decision:
     """Return the decision that `saved` holds, or raise `StateError`."""
     name = "saved decision"
     kind = saved.get("kind") if type(saved) is dict else None
     if kind == "act":
-        fields = Fields(name, saved, ("arguments", "kind", "reason", "tool", "usage"))
+        fields = Fields(name, saved, ("arguments", *_DECISION, "tool"))
         arguments = fields.value("arguments")
         if arguments is not None and type(arguments) is not dict:
             raise fields.wrong("arguments", "must be an object or null")
         tool, answer = fields.text("tool"), None
     elif kind == "finish":
-        fields = Fields(name, saved, ("answer", "kind", "reason", "usage"))
+        fields = Fields(name, saved, ("answer", *_DECISION))
         tool, arguments, answer = None, None, fields.value("answer")
     else:
         raise StateError(f"{name}: kind must be 'act' or 'finish'")
     usage = fields.value("usage")
     if usage is not None:
-        parts = Fields(f"{name}: usage", usage, ("cost", "tokens"))
-        usage = Usage(parts.count("tokens"), parts.number("cost"))
+        parts = Fields(f"{name}: usage", usage, ("cached_tokens", "cost", "tokens"))
+        counts = parts.count("tokens"), parts.number("cost"), parts.count("cached_tokens")
+        if counts[2] > counts[0]:
+            raise parts.wrong("cached_tokens", "must be at most tokens")
+        usage = Usage(*counts)
     try:
-        return make_decision(kind, tool, arguments, answer, fields.text("reason") or "", usage)
+        extra = admit(fields.value("extra"), MAX_BYTES)[1]
+    except InvalidValue as error:
+        raise fields.wrong("extra", error.reason) from None
+    reason, repairs = fields.text("reason") or "", fields.texts("repairs")
+    try:
+        return make_decision(kind, tool, arguments, answer, reason, usage, repairs, extra)
     except ValueError as error:
         raise StateError(f"{name}: {error}") from None
