@@ -39,6 +39,7 @@ ORDER = [  # from the bottom; a module imports only what stands before it
     "keeper",
     "agent",
     "recovery",
+    "mcp",
     "display",
     "demo",
     "__main__",

@@ -17,6 +17,7 @@ from .audit import (
 from .calls import Call, current_call
 from .decision import Decision, Usage
 from .errors import AgentError, AuditError, SchemaError, StateError, ToolError
+from .mcp import McpSession, mcp_tools, mcp_tools_async
 from .policy import Limits, Policy
 from .recovery import Recovered, recover
 from .redaction import Disclosure
@@ -41,6 +42,7 @@ __all__ = [
     "InFlight",
     "JsonlAuditSink",
     "Limits",
+    "McpSession",
     "MemoryAuditSink",
     "MemoryStore",
     "Policy",
@@ -63,6 +65,8 @@ __all__ = [
     "Toolset",
     "Usage",
     "current_call",
+    "mcp_tools",
+    "mcp_tools_async",
     "read_audit",
     "recover",
     "schema",
