@@ -36,6 +36,8 @@ _REFUSALS = {
     -32601: "there is no such method",
     -32602: "the parameters are not valid",
 }
+_OTHERS = {-32000: ", that of a closed connection"}
+_UNKNOWN = "whether the call took effect is unknown"
 
 
 def mcp_tools(
@@ -315,7 +317,7 @@ def _function(name: str, call_tool: Callable[[str, dict[str, Any]], Any]) -> Cal
         except CannotAsk as error:
             raise ToolError(str(error)) from None
         except NoAnswer as error:
-            raise ToolError(f"{error}; whether the call took effect is unknown") from None
+            raise ToolError(f"{error}; {_UNKNOWN}") from None
         except Exception as error:
             raise ToolError(_told(error)) from None
         return read_result(result)
@@ -326,7 +328,8 @@ def _function(name: str, call_tool: Callable[[str, dict[str, Any]], Any]) -> Cal
 def _told(error: Exception) -> str:
     """Return what a planner is told of an exception: its type and its code, never its text."""
     code = getattr(getattr(error, "error", None), "code", None)
-    if type(code) is int and code in _REFUSALS:
+    if type(code) is not int or abs(code) > 99_999:
+        return f"the call failed with {type_name(error)}; {_UNKNOWN}"
+    if code in _REFUSALS:
         return f"the server refused the call with error {code}: {_REFUSALS[code]}"
-    number = f" and error {code}" if type(code) is int else ""
-    return f"the call failed with {type_name(error)}{number}; whether it took effect is unknown"
+    return f"the call failed with error {code}{_OTHERS.get(code, '')}; {_UNKNOWN}"
