@@ -1,13 +1,9 @@
-"""An MCP server for the cases that no published server has; it speaks over its standard streams.
-
-Run with the number of seconds that it waits before it lists its tools, 0 if it is left out.
-"""
+"""An MCP server for the cases that no published server has; it speaks over its standard streams."""
 
 from __future__ import annotations
 
 import base64
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -116,7 +112,6 @@ def tools() -> dict[str, types.Tool]:
         define("notes"),
         define("sleep"),
         define("die"),
-        define("environment"),
         define("refuse"),
         define("break"),
         define("lie", output_schema={"type": "object", "required": ["n"]}),
@@ -146,7 +141,6 @@ def change(how: str) -> None:
 
 
 async def list_tools(context: Any, params: types.PaginatedRequestParams | None) -> Any:
-    await anyio.sleep(float(sys.argv[1]) if len(sys.argv) > 1 else 0)
     found = list(tools().values())
     # The cursor of the second page is empty, which a client has to pass on all the same.
     cursor = None if params is None else params.cursor

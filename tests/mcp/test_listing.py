@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -155,6 +156,13 @@ def test_a_session_that_takes_no_cursor_is_refused_at_the_second_page() -> None:
 
 
 def test_a_list_that_takes_too_long_is_an_error() -> None:
+    def slow(cursor: str | None) -> Page:
+        time.sleep(0.06)
+        return page(cursor=str(int(cursor or 0) + 1))
+
+    with pytest.raises(TimeoutError, match=r"did not list its tools within 0\.05 seconds"):
+        mcp_tools(Fake(slow), timeout=0.05)
+
     class Slow(AsyncFake):
         async def list_tools(self, cursor: str | None = None) -> Any:
             await asyncio.sleep(60)

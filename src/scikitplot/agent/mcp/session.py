@@ -32,6 +32,14 @@ _START_SECONDS = 5.0
 _GRACE_SECONDS = 1.0
 """How much longer than the runtime a tool waits, so that the runtime says ``tool_timeout``."""
 
+_METHODS = ("list_tools", "call_tool")
+
+_ENDED = "the MCP session has ended; open a new one. Nothing was sent"
+_BLOCKED = (
+    "the event loop of the MCP session is blocked, maybe by the agent itself: run the agent in "
+    "another thread, as with `await asyncio.to_thread(agent.run, goal)`. Nothing was sent"
+)
+
 
 class CannotAsk(ConnectionError):
     """The session cannot be used; nothing was sent."""
@@ -93,6 +101,7 @@ class McpSession:
             )
         self._timeout = check_seconds("timeout", timeout)
         self._failure: BaseException | None = None
+        self._has_ended = False
         begun: Future[tuple[asyncio.AbstractEventLoop, Any, asyncio.Event]] = Future()
         opened: Future[Any] = Future()
         self._thread = threading.Thread(
@@ -100,28 +109,57 @@ class McpSession:
         )
         self._thread.start()
         self._loop, task, self._stop = begun.result()
-        wait([opened], self._timeout)
-        if not opened.done():
+        try:
+            if not wait([opened], self._timeout).done:
+                raise TimeoutError(f"the MCP session did not open within {self._timeout:g} seconds")
+        except BaseException:
             self._loop.call_soon_threadsafe(task.cancel)
-            raise TimeoutError(f"the MCP session did not open within {self._timeout:g} seconds")
+            raise
         self._inner = opened.result()
 
     def _run(self, connect: Callable[[], Any], begun: Future[Any], opened: Future[Any]) -> None:
         try:
-            asyncio.run(_live(connect, begun, opened))
+            asyncio.run(self._live(connect, begun, opened))
         except BaseException as error:  # told to who opens the session, or to who closes it
             if opened.done():
                 self._failure = error
             else:
-                opened.set_exception(error)
+                (opened if begun.done() else begun).set_exception(error)
+
+    async def _live(
+        self, connect: Callable[[], Any], begun: Future[Any], opened: Future[Any]
+    ) -> None:
+        stop = asyncio.Event()
+        begun.set_result((asyncio.get_running_loop(), asyncio.current_task(), stop))
+        try:
+            async with connect() as inner:
+                if all(callable(getattr(inner, name, None)) for name in _METHODS):
+                    opened.set_result(inner)
+                    await stop.wait()
+        finally:
+            self._has_ended = True
+        if not opened.done():
+            raise TypeError(
+                f"connect must give a session with list_tools and call_tool, not "
+                f"{type_name(inner)}; open a ClientSession on what the transport gives"
+            )
 
     def list_tools(self, cursor: str | None = None) -> Any:
         """Return a page of the server's list of tools; None is the first page."""
-        return ask_on(self._loop, ask_page, self._inner, cursor, seconds=self._timeout)
+        return self._ask(ask_page, self._inner, cursor)
 
     def call_tool(self, name: str, arguments: dict[str, Any] | None = None) -> Any:
         """Return what the server's tool `name` returns, as the SDK gives it."""
-        return ask_on(self._loop, self._inner.call_tool, name, arguments, seconds=self._timeout)
+        return self._ask(self._inner.call_tool, name, arguments)
+
+    def _ask(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        return ask_on(
+            self._loop,
+            function,
+            *arguments,
+            seconds=self._timeout,
+            has_ended=lambda: self._has_ended,
+        )
 
     def close(self) -> None:
         """Close the session and wait until it is closed. Closing it again does nothing.
@@ -152,20 +190,6 @@ class McpSession:
         self.close()
 
 
-async def _live(connect: Callable[[], Any], begun: Future[Any], opened: Future[Any]) -> None:
-    stop = asyncio.Event()
-    begun.set_result((asyncio.get_running_loop(), asyncio.current_task(), stop))
-    async with connect() as inner:
-        for name in ("list_tools", "call_tool"):
-            if not callable(getattr(inner, name, None)):
-                raise TypeError(
-                    f"connect must give a session with list_tools and call_tool, not "
-                    f"{type_name(inner)}; open a ClientSession on what the transport gives"
-                )
-        opened.set_result(inner)
-        await stop.wait()
-
-
 def _leaves(error: BaseException) -> Iterator[str]:
     """Yield the names of the types in a group of exceptions, or of the one that is none."""
     parts = getattr(error, "exceptions", None)
@@ -181,6 +205,7 @@ def ask_on(
     function: Callable[..., Any],
     *arguments: Any,
     seconds: float,
+    has_ended: Callable[[], bool] = bool,
 ) -> Any:
     """Return what ``await function(*arguments)`` gives on `loop`, which runs in another thread.
 
@@ -194,6 +219,8 @@ def ask_on(
         Its arguments.
     seconds : float
         How long to wait for the answer. Inside a tool with a deadline it is that of the tool.
+    has_ended : callable, default=bool
+        Once it returns True no call is begun.
 
     Raises
     ------
@@ -221,8 +248,11 @@ def ask_on(
 
     def begin() -> None:
         if answer.set_running_or_notify_cancel():
-            tasks.append(loop.create_task(work()))
-            tasks[0].add_done_callback(settle)
+            if has_ended():
+                answer.set_exception(CannotAsk(_ENDED))
+            else:
+                tasks.append(loop.create_task(work()))
+                tasks[0].add_done_callback(settle)
             begun.set()
 
     def give_up() -> None:
@@ -237,17 +267,15 @@ def ask_on(
         else:
             answer.set_result(task.result())
 
+    if has_ended():
+        raise CannotAsk(_ENDED)
     try:
         loop.call_soon_threadsafe(begin)
     except RuntimeError:
-        raise CannotAsk("the MCP session has ended; open a new one. Nothing was sent") from None
+        raise CannotAsk(_ENDED) from None
     try:
         if not begun.wait(min(seconds, _START_SECONDS)) and answer.cancel():
-            raise CannotAsk(
-                "the event loop of the MCP session is blocked, maybe by the agent itself: run the "
-                "agent in another thread, as with `await asyncio.to_thread(agent.run, goal)`. "
-                "Nothing was sent"
-            )
+            raise CannotAsk(_ENDED if loop.is_closed() else _BLOCKED)
         wait([answer], end - time.monotonic())
         if not answer.done():
             raise NoAnswer(f"no answer came within {seconds:g} seconds")

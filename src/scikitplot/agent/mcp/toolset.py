@@ -72,7 +72,7 @@ def mcp_tools(
     costs : mapping of str to float or None, default=None
         What a started call costs, in the unit of `Limits.max_cost`; 0 for those that are not named.
     timeout : float, default=60.0
-        Seconds for each call, and for reading the list.
+        Seconds for each call, and those after which no more of the list is read.
 
     Returns
     -------
