@@ -28,8 +28,8 @@ def open_special() -> Callable[[Path], AbstractContextManager[McpSession]]:
     return _open_special
 
 
-@pytest.fixture
-def special(tmp_path: Path) -> Iterator[McpSession]:
-    """A session with a `special_server.py` of its own, in `tmp_path`."""
-    with _open_special(tmp_path) as session:
+@pytest.fixture(scope="module")
+def special(tmp_path_factory: pytest.TempPathFactory) -> Iterator[McpSession]:
+    """A session with a `special_server.py` that the tests of a module share."""
+    with _open_special(tmp_path_factory.mktemp("special")) as session:
         yield session

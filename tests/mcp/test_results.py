@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -12,6 +11,7 @@ from support import FREE, script
 from scikitplot.agent import (
     Agent,
     Decision,
+    McpSession,
     RunState,
     StepOutcome,
     ToolError,
@@ -22,9 +22,8 @@ from scikitplot.agent.mcp.results import read_result, to_wire
 
 
 @pytest.fixture(scope="module")
-def tools(open_special: Callable[..., Any], tmp_path_factory: Any) -> Iterator[Toolset]:
-    with open_special(tmp_path_factory.mktemp("server")) as session:
-        yield mcp_tools(session)
+def tools(special: McpSession) -> Toolset:
+    return mcp_tools(special)
 
 
 def run(tools: Toolset, name: str) -> tuple[RunState, str]:

@@ -46,17 +46,28 @@ def run(tools: Toolset, *decisions: Decision) -> RunState:
     return state
 
 
-class TestFilesystem:
-    @pytest.fixture
-    def session(self, tmp_path: Path) -> Iterator[McpSession]:
-        (tmp_path / "tea.txt").write_text("three packets\n", encoding="utf-8")
-        with stdio("filesystem", str(tmp_path)) as session:
-            yield session
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("files")
 
-    def test_a_run_reads_a_file(self, session: McpSession, tmp_path: Path) -> None:
-        tools = mcp_tools(session, effects={"read_text_file": "read"})
-        path = str(tmp_path / "tea.txt")
-        planner = script(Decision.act("read_text_file", {"path": path}))
+
+@pytest.fixture(scope="module")
+def files(folder: Path) -> Iterator[McpSession]:
+    with stdio("filesystem", str(folder)) as session:
+        yield session
+
+
+@pytest.fixture
+def tea(folder: Path) -> Path:
+    path = folder / "tea.txt"
+    path.write_text("three packets\n", encoding="utf-8")
+    return path
+
+
+class TestFilesystem:
+    def test_a_run_reads_a_file(self, files: McpSession, tea: Path) -> None:
+        tools = mcp_tools(files, effects={"read_text_file": "read"})
+        planner = script(Decision.act("read_text_file", {"path": str(tea)}))
         agent = Agent(tools, planner)  # under the policy that allows reading alone
         step = agent.run("is there tea?").steps[0]
         assert step.outcome is StepOutcome.EXECUTED
@@ -64,12 +75,11 @@ class TestFilesystem:
         assert verify_audit(agent.audit.records) == []
 
     def test_a_write_waits_for_approval_and_then_changes_the_file(
-        self, session: McpSession, tmp_path: Path
+        self, files: McpSession, tea: Path
     ) -> None:
-        path = tmp_path / "tea.txt"
-        arguments = {"path": str(path), "content": "two packets\n"}
+        arguments = {"path": str(tea), "content": "two packets\n"}
         agent = Agent(
-            mcp_tools(session, effects={"write_file": "write"}, only=["write_file"]),
+            mcp_tools(files, effects={"write_file": "write"}, only=["write_file"]),
             script(Decision.act("write_file", arguments)),
             policy=WRITES,
             store=MemoryStore(),
@@ -78,16 +88,16 @@ class TestFilesystem:
         assert paused.status.value == "awaiting_approval"
         assert paused.pending is not None
         assert (paused.pending.arguments, paused.pending.effect) == (arguments, "write")
-        assert path.read_text("utf-8") == "three packets\n"
+        assert tea.read_text("utf-8") == "three packets\n"
 
         state = agent.resume(paused.run_id, approvals=approve(paused))
         assert (state.status.value, state.steps[0].outcome.value) == ("completed", "executed")
-        assert path.read_text("utf-8") == "two packets\n"
+        assert tea.read_text("utf-8") == "two packets\n"
 
     def test_arguments_that_the_servers_schema_forbids_never_reach_it(
-        self, session: McpSession
+        self, files: McpSession
     ) -> None:
-        tools = mcp_tools(session)
+        tools = mcp_tools(files)
         state = run(
             tools,
             Decision.act("read_text_file", {"paht": "tea.txt"}),
@@ -98,16 +108,16 @@ class TestFilesystem:
         assert "/edits/0/oldText" in state.steps[1].error
 
     def test_what_the_server_refuses_is_told_to_the_planner(
-        self, session: McpSession, tmp_path: Path
+        self, files: McpSession, folder: Path
     ) -> None:
-        path = str(tmp_path.parent / "secret.txt")
-        step = run(mcp_tools(session), Decision.act("read_text_file", {"path": path})).steps[0]
+        path = str(folder.parent / "secret.txt")
+        step = run(mcp_tools(files), Decision.act("read_text_file", {"path": path})).steps[0]
         assert (step.outcome, step.code) == (StepOutcome.FAILED, "tool_error")
         assert step.error is not None
         assert "Access denied" in step.error
 
-    def test_its_list_gives_the_same_digest_each_time(self, session: McpSession) -> None:
-        assert mcp_tools(session).digest == mcp_tools(session).digest
+    def test_its_list_gives_the_same_digest_each_time(self, files: McpSession) -> None:
+        assert mcp_tools(files).digest == mcp_tools(files).digest
 
 
 class TestMemory:
@@ -123,19 +133,20 @@ class TestMemory:
         assert state.steps[0].result["structuredContent"] == graph
 
 
-@pytest.fixture
-def http_server(tmp_path: Path) -> Iterator[tuple[str, Callable[[], None]]]:
-    """The address of server-everything over streamable HTTP, and what kills it."""
+@contextmanager
+def serve_http() -> Iterator[tuple[str, Callable[[], None]]]:
+    """Start server-everything over streamable HTTP; give its address and what kills it."""
     program = find_server("everything")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
+    quiet = subprocess.DEVNULL
     process = subprocess.Popen(
         [program, "streamableHttp"],
         env={**os.environ, "PORT": str(port)},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+        stdin=quiet,
+        stdout=quiet,
+        stderr=quiet,
     )
 
     def kill() -> None:
@@ -143,31 +154,35 @@ def http_server(tmp_path: Path) -> Iterator[tuple[str, Callable[[], None]]]:
         process.wait(60)
 
     try:
-        while True:
+        while not is_open(port):
             assert process.poll() is None, "the server ended"
-            try:
-                socket.create_connection(("127.0.0.1", port), 60).close()
-                break
-            except OSError:
-                time.sleep(0.05)
+            time.sleep(0.05)
         yield f"http://127.0.0.1:{port}/mcp", kill
     finally:
         kill()
 
 
-class TestEverything:
-    @pytest.fixture(params=["stdio", "streamable HTTP"])
-    def session(self, request: pytest.FixtureRequest) -> Iterator[McpSession]:
-        if request.param == "stdio":
-            with stdio("everything") as session:
-                yield session
-        else:
-            address, _ = request.getfixturevalue("http_server")
-            with McpSession(lambda: Client(address)) as session:
-                yield session
+def is_open(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), 60).close()
+    except OSError:
+        return False
+    return True
 
-    def test_each_form_of_a_result_comes_through(self, session: McpSession) -> None:
-        tools = mcp_tools(session)
+
+@pytest.fixture(scope="module", params=["stdio", "streamable HTTP"])
+def everything(request: pytest.FixtureRequest) -> Iterator[McpSession]:
+    if request.param == "stdio":
+        with stdio("everything") as session:
+            yield session
+    else:
+        with serve_http() as (address, _), McpSession(lambda: Client(address)) as session:
+            yield session
+
+
+class TestEverything:
+    def test_each_form_of_a_result_comes_through(self, everything: McpSession) -> None:
+        tools = mcp_tools(everything)
         state = run(
             tools,
             Decision.act("echo", {"message": "h\u00e9"}),
@@ -189,9 +204,9 @@ class TestEverything:
         assert "iVBORw0K" not in state.to_json()  # the start of a picture in base64
 
     def test_a_call_that_takes_too_long_ends_in_time_and_the_next_one_works(
-        self, session: McpSession
+        self, everything: McpSession
     ) -> None:
-        tools = mcp_tools(session, timeout=2)
+        tools = mcp_tools(everything, timeout=2)
         state = run(
             tools,
             Decision.act("trigger-long-running-operation", {"duration": 60, "steps": 2}),
@@ -200,19 +215,16 @@ class TestEverything:
         assert [step.code for step in state.steps[:2]] == ["tool_timeout", None]
         assert state.steps[1].result == {"content": ["Echo: on"]}
 
-    def test_two_servers_with_equal_names_go_by_a_prefix(self, session: McpSession) -> None:
-        tools = Toolset([*mcp_tools(session), *mcp_tools(session, prefix="b_")])
+    def test_two_servers_with_equal_names_go_by_a_prefix(self, everything: McpSession) -> None:
+        tools = Toolset([*mcp_tools(everything), *mcp_tools(everything, prefix="b_")])
         state = run(tools, Decision.act("b_echo", {"message": "b"}))
         assert state.steps[0].result == {"content": ["Echo: b"]}
         assert len({json.dumps(entry) for entry in tools.describe()}) == len(tools)
 
 
 @pytest.mark.filterwarnings("ignore:the MCP session broke down")
-def test_a_server_over_http_that_dies_fails_the_call_and_those_after_it(
-    http_server: tuple[str, Callable[[], None]],
-) -> None:
-    address, kill = http_server
-    with McpSession(lambda: Client(address)) as session:
+def test_a_server_over_http_that_dies_fails_the_calls_after_it() -> None:
+    with serve_http() as (address, kill), McpSession(lambda: Client(address)) as session:
         tools = mcp_tools(session)
         assert run(tools, Decision.act("echo", {"message": "a"})).steps[0].error is None
         kill()
