@@ -9,6 +9,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from npm_servers import find_server
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "scikitplot" / "agent"
@@ -45,6 +46,8 @@ def _empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document.name)
 def test_every_example_of_a_document_runs(document: Path) -> None:
+    if document.name == "mcp.rst":
+        find_server("filesystem")
     run_python(document)
     fences = document.read_text("utf-8")
     marked = fences.count("```python") + fences.count("code-block:: python")
