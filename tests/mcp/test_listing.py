@@ -146,10 +146,25 @@ def test_a_session_whose_methods_are_async_is_refused_where_it_cannot_be_awaited
         mcp_tools(AsyncFake(lambda cursor: page("a")))
 
 
+def test_a_session_whose_methods_are_not_async_is_refused_where_it_would_be_awaited() -> None:
+    with pytest.raises(TypeError, match=r"is not async: call mcp_tools\(session\)"):
+        asyncio.run(mcp_tools_async(Fake(lambda cursor: page("a"))))
+
+
+@pytest.mark.parametrize("session", [None, object()])
+def test_what_is_no_session_is_refused(session: Any) -> None:
+    with pytest.raises(TypeError, match="session must have a method list_tools"):
+        mcp_tools(session)
+    with pytest.raises(TypeError, match="session must have a method list_tools"):
+        asyncio.run(mcp_tools_async(session))
+
+
 def test_a_session_that_takes_no_cursor_is_refused_at_the_second_page() -> None:
     class Single:
         async def list_tools(self) -> Any:
             return page("a", cursor="1")
+
+        async def call_tool(self, name: str, arguments: Any) -> Any: ...
 
     with pytest.raises(TypeError, match="takes no cursor, and there is a second page"):
         asyncio.run(mcp_tools_async(Single()))

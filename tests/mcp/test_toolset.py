@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from scikitplot.agent import (
     SchemaError,
     StepOutcome,
     ToolEffect,
+    ToolError,
     Toolset,
     mcp_tools,
 )
@@ -236,3 +238,36 @@ def test_arguments_of_any_name_reach_the_server() -> None:
     arguments = {"name": 1, "arguments": 2, "self": 3, "call_tool": 4, "\u2603": 5}
     read = mcp_tools(Echo("a"))["a"].func(**arguments)
     assert read == {"structuredContent": ["a", arguments]}
+
+
+class Refused(Exception):
+    """As the errors of an SDK, which hold what the server said."""
+
+    def __init__(self, code: object) -> None:
+        super().__init__("pg://user:p4ss@host")
+        self.error = SimpleNamespace(code=code, message="pg://user:p4ss@host")
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        (-32601, "the server refused the call with error -32601: there is no such method"),
+        (-32000, "the call failed with error -32000, that of a closed connection; whether"),
+        (7, "the call failed with error 7; whether the call took effect is unknown"),
+        ("p4ss", "the call failed with Refused; whether"),
+        pytest.param(10**5_000, "the call failed with Refused; whether", id="many digits"),
+        (True, "the call failed with Refused; whether"),
+    ],
+)
+def test_an_error_of_a_call_holds_the_code_and_nothing_else_of_an_exception(
+    code: object, told: str
+) -> None:
+    class Refusing(Fake):
+        def call_tool(self, name: str, arguments: Any) -> Any:
+            raise Refused(code)
+
+    with pytest.raises(ToolError) as caught:
+        mcp_tools(Refusing("a"))["a"].func()
+    assert str(caught.value).startswith(told)
+    assert caught.value.__context__ is caught.value.__cause__ is None
+    assert "p4ss" not in str(caught.value)

@@ -17,7 +17,7 @@ import json
 from typing import Any
 
 from ..errors import ToolError
-from ..values import JSON, InvalidValue, admit, clean_text, type_name
+from ..values import JSON, MAX_BYTES, InvalidValue, admit, clean_text, type_name
 
 __all__ = ["read_result", "to_wire"]
 
@@ -119,8 +119,10 @@ def _measure(text: str) -> dict[str, JSON]:
 
 def _is_json_of(text: JSON, value: JSON) -> bool:
     """Return whether a text says, as JSON, exactly what `value` is."""
+    if type(text) is not str or len(text) > MAX_BYTES:
+        return False
     try:
-        return type(text) is str and admit(json.loads(text))[1] == admit(value)[1]
+        return admit(json.loads(text))[1] == admit(value)[1]
     except (ValueError, RecursionError):  # no JSON, or too much of it: both are kept
         return False
 

@@ -24,15 +24,21 @@ from typing import Any, get_args, get_type_hints
 from ..calls import running
 from ..values import check_amount, type_name
 
-__all__ = ["CannotAsk", "McpSession", "NoAnswer", "ask_on", "ask_page", "check_seconds"]
+__all__ = [
+    "CannotAsk",
+    "McpSession",
+    "NoAnswer",
+    "ask_on",
+    "ask_page",
+    "check_seconds",
+    "check_session",
+]
 
 _START_SECONDS = 5.0
 """How long a loop may take to begin a call before it counts as blocked."""
 
 _GRACE_SECONDS = 1.0
 """How much longer than the runtime a tool waits, so that the runtime says ``tool_timeout``."""
-
-_METHODS = ("list_tools", "call_tool")
 
 _ENDED = "the MCP session has ended; open a new one. Nothing was sent"
 _BLOCKED = (
@@ -133,16 +139,15 @@ class McpSession:
         begun.set_result((asyncio.get_running_loop(), asyncio.current_task(), stop))
         try:
             async with connect() as inner:
-                if all(callable(getattr(inner, name, None)) for name in _METHODS):
+                try:
+                    check_session("what connect gives", inner)
+                except TypeError as error:  # here, where no transport makes a group of it
+                    opened.set_exception(error)
+                else:
                     opened.set_result(inner)
                     await stop.wait()
         finally:
             self._has_ended = True
-        if not opened.done():
-            raise TypeError(
-                f"connect must give a session with list_tools and call_tool, not "
-                f"{type_name(inner)}; open a ClientSession on what the transport gives"
-            )
 
     def list_tools(self, cursor: str | None = None) -> Any:
         """Return a page of the server's list of tools; None is the first page."""
@@ -308,6 +313,16 @@ def ask_page(session: Any, cursor: str | None) -> Any:
         if isinstance(kind, type) and kind is not type(None):
             return session.list_tools(params=kind(cursor=cursor))
     raise TypeError("list_tools of the MCP session takes no cursor, and there is a second page")
+
+
+def check_session(name: str, session: object) -> None:
+    """Raise an error that names the argument unless `session` has the methods of a session."""
+    for method in ("list_tools", "call_tool"):
+        if not callable(getattr(session, method, None)):
+            raise TypeError(
+                f"{name} must have a method {method}, and {type_name(session)} has none; over the "
+                "streams of a transport, open a ClientSession"
+            )
 
 
 def check_seconds(name: str, value: object) -> float:

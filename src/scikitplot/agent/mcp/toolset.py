@@ -24,7 +24,7 @@ from ..tools import Tool, ToolEffect, Toolset
 from ..values import check_amount, check_names, check_text, digest, type_name
 from .listing import Definition, quoted, read_list
 from .results import read_result, to_wire
-from .session import CannotAsk, NoAnswer, ask_on, ask_page, check_seconds
+from .session import CannotAsk, NoAnswer, ask_on, ask_page, check_seconds, check_session
 
 __all__ = ["mcp_tools", "mcp_tools_async"]
 
@@ -107,6 +107,7 @@ def mcp_tools(
     (Tool('files_read_601e4eb608f9', effect='read', scopes=[], cost=0.0), {'content': [...]})
     """
     choice = _Choice.of(only, exclude, prefix, effects, scopes, costs, timeout)
+    check_session("session", session)
     reading = read_list()
     cursor, end = next(reading), time.monotonic() + choice.timeout
     while True:
@@ -178,13 +179,17 @@ async def mcp_tools_async(
     {'content': ['noon']}
     """
     choice = _Choice.of(only, exclude, prefix, effects, scopes, costs, timeout)
+    check_session("session", session)
     loop = asyncio.get_running_loop()
     reading = read_list()
 
     async def read() -> list[Definition]:
         cursor = next(reading)
         while True:
-            page = await ask_page(session, cursor)
+            page = ask_page(session, cursor)
+            if not isawaitable(page):
+                raise TypeError("list_tools of the session is not async: call mcp_tools(session)")
+            page = await page
             try:
                 cursor = reading.send(to_wire(page))
             except StopIteration as done:
@@ -314,19 +319,21 @@ def _function(name: str, call_tool: Callable[[str, dict[str, Any]], Any]) -> Cal
     def call(**arguments: Any) -> dict[str, Any]:
         try:
             result = to_wire(call_tool(name, arguments))
-        except CannotAsk as error:
-            raise ToolError(str(error)) from None
-        except NoAnswer as error:
-            raise ToolError(f"{error}; {_UNKNOWN}") from None
         except Exception as error:
-            raise ToolError(_told(error)) from None
-        return read_result(result)
+            told = _told(error)
+        else:
+            return read_result(result)
+        raise ToolError(told)  # here, so that it holds nothing of the exception
 
     return call
 
 
 def _told(error: Exception) -> str:
     """Return what a planner is told of an exception: its type and its code, never its text."""
+    if isinstance(error, CannotAsk):
+        return str(error)
+    if isinstance(error, NoAnswer):
+        return f"{error}; {_UNKNOWN}"
     code = getattr(getattr(error, "error", None), "code", None)
     if type(code) is not int or abs(code) > 99_999:
         return f"the call failed with {type_name(error)}; {_UNKNOWN}"
