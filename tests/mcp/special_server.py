@@ -47,6 +47,7 @@ RESULTS: dict[str, dict[str, Any]] = {
         "content": [types.TextContent(type="text", text='{"n": 1}')],
         "structured_content": {"n": True},
     },
+    "wrapped": {"content": [TEXT], "structured_content": {"result": "a text"}},
     "image": {"content": [image(70)]},
     "large_image": {"content": [TEXT, image(5_000_000)]},
     "audio": {

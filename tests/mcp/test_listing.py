@@ -91,10 +91,10 @@ def test_more_than_a_thousand_tools_are_an_error(read: Any) -> None:
         tools()
 
 
-def test_a_list_of_more_than_four_million_bytes_is_an_error(read: Any) -> None:
+@pytest.mark.parametrize("text", ["x" * 90_000, "\u00e9" * 45_000], ids=["ASCII", "UTF-8"])
+def test_a_list_of_more_than_four_million_bytes_is_an_error(read: Any, text: str) -> None:
     described = [
-        {"name": f"t{number}", "description": "x" * 90_000, "inputSchema": OBJECT}
-        for number in range(45)
+        {"name": f"t{number}", "description": text, "inputSchema": OBJECT} for number in range(45)
     ]
     _, tools = read({None: {"tools": described}})
     with pytest.raises(ValueError, match="more than 4,000,000 bytes"):

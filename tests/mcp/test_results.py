@@ -46,6 +46,7 @@ def measured(size: int) -> dict[str, Any]:
         ("structured", {"structuredContent": {"done": True, "left": None}}),
         ("both", {"structuredContent": {"n": 1}}),
         ("not_both", {"content": ['{"n": 1}'], "structuredContent": {"n": True}}),
+        ("wrapped", {"structuredContent": {"result": "a text"}}),
         ("image", {"content": [{"type": "image", "mimeType": "image/png", **measured(70)}]}),
         (
             "large_image",
@@ -179,6 +180,33 @@ def test_a_text_with_more_than_text_keeps_it() -> None:
 def test_a_text_is_left_out_only_where_it_repeats_the_structure_exactly(text: str) -> None:
     read = read_result({"content": [{"type": "text", "text": text}], "structuredContent": {"n": 1}})
     assert ("content" in read) == (text != '{"n": 1} ')
+
+
+@pytest.mark.parametrize("structured", [{"a": "b", "c": "b"}, {"a": ["b"]}, "b", ["b"], {"a": 1}])
+def test_a_text_that_is_a_part_of_the_structure_is_kept(structured: Any) -> None:
+    read = read_result(
+        {"content": [{"type": "text", "text": "b"}], "structuredContent": structured}
+    )
+    assert read == {"content": ["b"], "structuredContent": structured}
+
+
+def test_blocks_in_structured_content_hold_no_base64_and_data_stay_as_they_are() -> None:
+    image = {"type": "image", "mimeType": "image/png", "data": "AAAA"}
+    file = {"type": "resource", "resource": {"uri": "file:///a", "blob": "AAAA"}}
+    data = {"type": "chart", "mimeType": "text/csv", "data": "AAAA", "blob": "AAAA"}
+    assert read_result({"structuredContent": {"content": [image, file, data]}}) == {
+        "structuredContent": {
+            "content": [
+                {"type": "image", "mimeType": "image/png", **measured(3)},
+                {"type": "resource", "resource": {"uri": "file:///a", **measured(3)}},
+                data,
+            ]
+        }
+    }
+
+
+def test_content_that_is_no_list_comes_through_as_one_block() -> None:
+    assert read_result({"content": "bare"}) == {"content": ["bare"]}
 
 
 def test_an_error_whose_structure_is_no_json_is_told_without_it() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import socket
@@ -71,7 +72,7 @@ class TestFilesystem:
         agent = Agent(tools, planner)  # under the policy that allows reading alone
         step = agent.run("is there tea?").steps[0]
         assert step.outcome is StepOutcome.EXECUTED
-        assert "three packets\n" in step.result["content"]
+        assert step.result == {"structuredContent": {"content": "three packets\n"}}
         assert verify_audit(agent.audit.records) == []
 
     def test_a_write_waits_for_approval_and_then_changes_the_file(
@@ -115,6 +116,21 @@ class TestFilesystem:
         assert (step.outcome, step.code) == (StepOutcome.FAILED, "tool_error")
         assert step.error is not None
         assert "Access denied" in step.error
+
+    def test_a_picture_is_told_by_its_digest_wherever_the_server_puts_it(
+        self, files: McpSession, folder: Path
+    ) -> None:
+        picture = folder / "tea.png"
+        picture.write_bytes(bytes(range(256)))
+        state = run(mcp_tools(files), Decision.act("read_media_file", {"path": str(picture)}))
+        shown = {
+            "type": "image",
+            "mimeType": "image/png",
+            "size": 256,
+            "sha256": hashlib.sha256(bytes(range(256))).hexdigest(),
+        }
+        assert state.steps[0].result["content"] == [shown]
+        assert state.steps[0].result["structuredContent"] == {"content": [shown]}
 
     def test_its_list_gives_the_same_digest_each_time(self, files: McpSession) -> None:
         assert mcp_tools(files).digest == mcp_tools(files).digest

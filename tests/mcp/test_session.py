@@ -256,7 +256,7 @@ class TestLoops:
         with McpSession(connect) as session:
             tools = mcp_tools(session)  # of several pages, one with an empty cursor
             assert act(tools, "text").steps[0].result == {"content": ["a text"]}
-        assert len(tools) == 28
+        assert len(tools) == 29
 
     def test_an_async_session_is_used_on_its_own_loop_from_async_code(self) -> None:
         async def main() -> RunState:

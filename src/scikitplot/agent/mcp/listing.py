@@ -85,7 +85,7 @@ def _read_definition(entry: Any, room: int) -> tuple[Definition, int]:
         raise ValueError(
             f"the definition of the MCP server's tool {quoted(name)} is no JSON: {error.reason}"
         ) from None
-    return Definition(name, description, parameters), len(text)
+    return Definition(name, description, parameters), len(text.encode())
 
 
 def quoted(name: str) -> str:

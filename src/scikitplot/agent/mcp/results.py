@@ -5,7 +5,8 @@ Imports `values` and `errors`. Rules that hold here:
 * all that the server says comes through, whichever form it has: texts, structured content, links,
   embedded resources, and fields that no specification names; only ``_meta``, which is addressed to
   programs, and icons are left out;
-* bytes in base64 stand there as their size and digest;
+* images, audio and files in base64 stand there as their size and digest, in structured content too;
+* what a server says twice, as it should for old clients, comes through once;
 * what the server marks as an error is a failed step, whatever else is there.
 """
 
@@ -61,7 +62,8 @@ def read_result(result: dict[str, Any]) -> dict[str, JSON]:
     -------
     dict
         ``content``, a list of texts and other blocks, and ``structuredContent``; each only where
-        it is there. The one text that repeats ``structuredContent`` as JSON is left out.
+        it is there. A single text is left out if ``structuredContent`` is what it says as JSON,
+        or an object that holds this text and nothing else.
 
     Raises
     ------
@@ -80,11 +82,12 @@ def read_result(result: dict[str, Any]) -> dict[str, JSON]:
     {'structuredContent': {'n': 1}}
     """
     read = {name: part for name, part in result.items() if name not in _FOR_PROGRAMS}
-    blocks = read.pop("content", None) or []
-    structured = read.get("structuredContent")
-    content = [_read_block(block) for block in blocks]
-    if len(content) == 1 and structured is not None and _is_json_of(content[0], structured):
-        content = []
+    blocks = read.pop("content", [])
+    content = [_read_block(block) for block in (blocks if type(blocks) is list else [blocks])]
+    if "structuredContent" in read:
+        structured = read["structuredContent"] = _without_bytes(read["structuredContent"])
+        if len(content) == 1 and type(content[0]) is str and _repeats(content[0], structured):
+            content = []
     if content:
         read = {"content": content, **read}
     if result.get("isError"):
@@ -117,9 +120,25 @@ def _measure(text: str) -> dict[str, JSON]:
     return {"size": len(raw), "sha256": hashlib.sha256(raw).hexdigest()}
 
 
-def _is_json_of(text: JSON, value: JSON) -> bool:
-    """Return whether a text says, as JSON, exactly what `value` is."""
-    if type(text) is not str or len(text) > MAX_BYTES:
+def _without_bytes(value: JSON) -> JSON:
+    """Return structured content, in which servers repeat their blocks, without their base64."""
+    if type(value) is list:
+        return [_without_bytes(item) for item in value]
+    if type(value) is not dict:
+        return value
+    read = {name: _without_bytes(item) for name, item in value.items()}
+    is_media = read.get("type") in ("image", "audio") and "mimeType" in read
+    for name, is_block in (("data", is_media), ("blob", "uri" in read)):
+        if is_block and type(read.get(name)) is str:
+            read.update(_measure(read.pop(name)))
+    return read
+
+
+def _repeats(text: str, value: JSON) -> bool:
+    """Return whether a text says what `value` says, as its JSON or as all that it holds."""
+    if type(value) is dict and list(value.values()) == [text]:
+        return True
+    if len(text) > MAX_BYTES:
         return False
     try:
         return admit(json.loads(text))[1] == admit(value)[1]
