@@ -8,6 +8,7 @@ import threading
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from scikitplot.agent import (
     mcp_tools_async,
 )
 from scikitplot.agent.mcp import session as session_module
+from scikitplot.agent.mcp.session import ask_on
 
 SPECIAL = StdioServerParameters(
     command=sys.executable, args=[str(Path(__file__).with_name("special_server.py"))]
@@ -71,7 +73,8 @@ class TestTime:
 
     def test_calls_that_hang_keep_no_other_from_being_made(self) -> None:
         with McpSession(memory) as session:
-            tools = mcp_tools(session, timeout=0.2)
+            hanging = mcp_tools(session, only=["hang"], timeout=0.2)
+            tools = Toolset([*hanging, *mcp_tools(session, only=["thread"])])
             with ThreadPoolExecutor(20) as pool:
                 states = list(pool.map(lambda _: act(tools, "hang", "thread"), range(20)))
         for state in states:
@@ -114,22 +117,24 @@ class TestDeath:
     def test_a_session_that_breaks_down_ends_the_calls_in_it_and_says_so_when_it_is_closed(
         self,
     ) -> None:
-        broken: Any = None
+        class Breaking(Memory):
+            def __init__(self) -> None:
+                self.main = asyncio.current_task()
+
+            async def call_tool(self, name: str, arguments: Any) -> Any:
+                assert self.main is not None
+                self.main.cancel()
+                await super().call_tool(name, arguments)
 
         @asynccontextmanager
         async def connect() -> AsyncIterator[Any]:
-            nonlocal broken
-            main, loop = asyncio.current_task(), asyncio.get_running_loop()
-            assert main is not None
-            broken = lambda: loop.call_soon_threadsafe(main.cancel)  # noqa: E731
             try:
-                yield Memory()
+                yield Breaking()
             except asyncio.CancelledError:
                 raise OSError("pg://user:p4ss@host") from None
 
         session = McpSession(connect)
         tools = mcp_tools(session)
-        threading.Timer(0.2, broken).start()
         first, second = act(tools, "hang", "thread").steps[:2]
         assert first.error == (
             "the MCP session ended before the answer came; whether the call took effect is unknown"
@@ -161,17 +166,39 @@ class TestDeath:
             asyncio.get_running_loop().run_in_executor(None, released.wait)
 
         session = McpSession(connect, timeout=0.2)
-        with pytest.warns(RuntimeWarning, match="its thread was left behind"):
-            session.close()
-        with pytest.raises(ConnectionError, match="has ended"):
-            session.call_tool("thread", {})
-        released.set()
+        try:
+            with pytest.warns(RuntimeWarning, match="its thread was left behind"):
+                session.close()
+            with pytest.raises(ConnectionError, match="has ended"):
+                session.call_tool("thread", {})
+        finally:
+            released.set()
         session.close()
         assert called == []
 
+    def test_a_call_that_was_handed_over_when_the_session_ended_is_not_begun(self) -> None:
+        async def main() -> None:
+            has_ended = iter([False, True]).__next__  # asked in the thread, then on the loop
+            loop = asyncio.get_running_loop()
+            ask = partial(ask_on, loop, called.append, 1, seconds=60, has_ended=has_ended)
+            with pytest.raises(ConnectionError, match="has ended"):
+                await asyncio.to_thread(ask)
+
+        called: list[int] = []
+        asyncio.run(main())
+        assert called == []
+
     def test_closing_ends_the_calls_that_still_run(self) -> None:
-        session = McpSession(memory)
-        threading.Timer(0.2, session.close).start()
+        class Closed(Memory):
+            async def call_tool(self, name: str, arguments: Any) -> Any:
+                threading.Thread(target=session.close).start()
+                await super().call_tool(name, arguments)
+
+        @asynccontextmanager
+        async def connect() -> AsyncIterator[Any]:
+            yield Closed()
+
+        session = McpSession(connect)
         with pytest.raises(ConnectionError, match="ended before the answer came"):
             session.call_tool("hang", {})
         session.close()

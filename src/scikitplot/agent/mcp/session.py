@@ -37,7 +37,7 @@ __all__ = [
 _START_SECONDS = 5.0
 """How long a loop may take to begin a call before it counts as blocked."""
 
-_GRACE_SECONDS = 1.0
+_GRACE_SECONDS = 2.0
 """How much longer than the runtime a tool waits, so that the runtime says ``tool_timeout``."""
 
 _ENDED = "the MCP session has ended; open a new one. Nothing was sent"
