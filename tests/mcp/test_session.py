@@ -81,8 +81,8 @@ class TestTime:
             assert [step.code for step in state.steps[:2]] == ["tool_timeout", None]
 
     def test_a_call_outside_an_agent_has_a_timeout_too(self) -> None:
-        with McpSession(memory, timeout=0.1) as session:
-            with pytest.raises(ToolError, match=r"within 0.1 seconds; whether .* is unknown"):
+        with McpSession(memory, timeout=0.5) as session:
+            with pytest.raises(ToolError, match=r"within 0.5 seconds; whether .* is unknown"):
                 mcp_tools(session)["hang"].func()
             with pytest.raises(ConnectionError, match="no answer came within"):
                 session.call_tool("hang", {})
@@ -96,8 +96,8 @@ class TestTime:
         async def connect() -> AsyncIterator[Any]:
             yield Silent()
 
-        told = pytest.raises(ConnectionError, match=r"no answer came within 0\.1 seconds")
-        with McpSession(connect, timeout=0.1) as session, told:
+        told = pytest.raises(ConnectionError, match=r"no answer came within 0\.5 seconds")
+        with McpSession(connect, timeout=0.5) as session, told:
             mcp_tools(session)
 
 
@@ -165,7 +165,7 @@ class TestDeath:
             yield Noting()
             asyncio.get_running_loop().run_in_executor(None, released.wait)
 
-        session = McpSession(connect, timeout=0.2)
+        session = McpSession(connect, timeout=0.5)
         try:
             with pytest.warns(RuntimeWarning, match="its thread was left behind"):
                 session.close()
@@ -263,8 +263,8 @@ class TestOpening:
             end = lambda: loop.call_soon_threadsafe(event.set)  # noqa: E731
             await event.wait()
 
-        session = McpSession(connect, timeout=0.2)
-        with pytest.warns(RuntimeWarning, match=r"did not close within 0.2 seconds"):
+        session = McpSession(connect, timeout=0.5)
+        with pytest.warns(RuntimeWarning, match=r"did not close within 0.5 seconds"):
             session.close()
         end()
         session.close()

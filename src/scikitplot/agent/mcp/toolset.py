@@ -90,9 +90,9 @@ def mcp_tools(
 
     Notes
     -----
-    A name of 1 to 64 of the characters ``A-Z a-z 0-9 _ -`` stays as it is, with the prefix. In any
-    other one, every other character becomes ``_``, and what is over 51 characters is replaced by
-    ``_`` and 12 hexadecimal digits of the SHA-256 of prefix and name.
+    A name of 1 to 64 of the characters ``A-Z a-z 0-9 _ -``, the prefix included, stays as it is. In
+    any other one all other characters become ``_``, it is cut after 51 characters, and ``_`` and 12
+    hexadecimal digits of the SHA-256 of prefix and name follow.
 
     Examples
     --------
