@@ -15,6 +15,7 @@ from types import ModuleType
 import pytest
 from models.fake_server import FakeServer, Request, Response, as_json
 from models.support import answer_in, call_in
+from npm_servers import find_server
 
 from scikitplot.agent.models import sockets, transport
 
@@ -85,6 +86,8 @@ def shop(request: Request) -> Response:
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document.name)
 def test_every_example_of_a_document_runs(document: Path) -> None:
+    if document.name == "mcp.rst":
+        find_server("filesystem")
     run_python(document)
     fences = document.read_text("utf-8")
     marked = fences.count("```python") + fences.count("code-block:: python")

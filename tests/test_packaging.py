@@ -51,6 +51,7 @@ ORDER = [  # from the bottom; a module imports only what stands before it
     "keeper",
     "agent",
     "recovery",
+    "mcp",
     "display",
     "demo",
     "__main__",

@@ -18,6 +18,7 @@ from .calls import Call, current_call
 from .decision import Decision, Usage
 from .decorator import tool
 from .errors import AgentError, AuditError, ProviderError, SchemaError, StateError, ToolError
+from .mcp import McpSession, mcp_tools, mcp_tools_async
 from .models import ModelPlanner, ModelUsage, anthropic, model_planner, openai_compatible
 from .policy import Limits, Policy
 from .recovery import Recovered, recover
@@ -44,6 +45,7 @@ __all__ = [
     "InFlight",
     "JsonlAuditSink",
     "Limits",
+    "McpSession",
     "MemoryAuditSink",
     "MemoryStore",
     "ModelPlanner",
@@ -70,6 +72,8 @@ __all__ = [
     "Usage",
     "anthropic",
     "current_call",
+    "mcp_tools",
+    "mcp_tools_async",
     "model_planner",
     "openai_compatible",
     "read_audit",
