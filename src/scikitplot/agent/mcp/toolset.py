@@ -20,7 +20,8 @@ from inspect import isawaitable, iscoroutine
 from typing import Any
 
 from ..errors import SchemaError, ToolError
-from ..tools import Tool, ToolEffect, Toolset
+from ..tools import Tool, ToolEffect
+from ..toolset import Toolset
 from ..values import check_amount, check_names, check_text, digest, type_name
 from .listing import Definition, quoted, read_list
 from .results import read_result, to_wire

@@ -131,11 +131,14 @@ def _exchange(
     deadline: float,
 ) -> Answer:
     key = "" if secret is None else secret.reveal()
-    kind = http.client.HTTPConnection if tls is None else http.client.HTTPSConnection
-    options = {} if tls is None else {"context": tls}
-    connection = kind(target.host, target.port, **options)  # type: ignore[arg-type]
+    host, port = target.host, target.port
+    connection = (
+        http.client.HTTPConnection(host, port)
+        if tls is None
+        else http.client.HTTPSConnection(host, port, context=tls)
+    )
     connection.set_debuglevel(0)  # it would print the headers
-    sock = connect(target.host, target.port, tls, deadline)
+    sock = connect(host, port, tls, deadline)
     try:
         connection.sock = sock
         connection.putrequest("POST", target.path, skip_accept_encoding=True)
