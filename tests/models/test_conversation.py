@@ -485,17 +485,15 @@ def test_a_schema_is_sent_whole_and_in_its_order(form: str) -> None:
     assert system.endswith("\n\nBe brief.")
 
 
-def test_strict_is_sent_where_the_subset_has_the_schema_and_nowhere_else(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def taken(schema: Any) -> bool:
-        return "required" in schema
-
-    monkeypatch.setattr("scikitplot.agent.models.wire_openai.strict_subset", taken)
-    with FakeServer(chat_text("end")) as server:
-        Agent([ADD, Tool("plain", lambda: 1)], planner_for("native", server)).run("goal")
+def test_strict_is_sent_where_the_provider_takes_the_schema_and_nowhere_else() -> None:
+    optional = {**ADD.parameters, "required": ["a"]}
+    tools = [ADD, Tool("some", lambda a, b=0: a + b, parameters=optional)]
+    with FakeServer(chat_text("end")) as server, FakeServer(fake.message_text("end")) as other:
+        Agent(tools, planner_for("native", server)).run("goal")
+        Agent(tools, planner_for("anthropic", other)).run("goal")
     functions = [entry["function"] for entry in server.requests[0].body["tools"]]
     assert [function.get("strict") for function in functions] == [True, None]
+    assert all("strict" not in entry for entry in other.requests[0].body["tools"])
 
 
 # Async

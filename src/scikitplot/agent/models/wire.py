@@ -24,7 +24,6 @@ __all__ = [
     "answer_text",
     "called",
     "check_count",
-    "strict_subset",
     "write",
 ]
 
@@ -39,11 +38,6 @@ MAX_DESCRIPTION = 1_024
 _MADE = re.compile(r"c[0-9]+", re.ASCII)
 _NO_NAME = re.compile(r"[^A-Za-z0-9_-]")
 _OWN = frozenset(("messages", "model", "n", "stream", "stream_options", "system", "tools"))
-
-
-def strict_subset(schema: JSON) -> bool:
-    """Return whether a provider's strict mode takes a schema."""
-    return False
 
 
 class Marks:

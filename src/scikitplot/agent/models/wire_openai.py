@@ -15,6 +15,7 @@ from typing import Any
 
 from ..decision import Decision
 from ..state import Step
+from ..strict import strict_subset
 from ..values import JSON
 from .replies import (
     ModelUsage,
@@ -24,7 +25,7 @@ from .replies import (
     read_count,
     read_json_action,
 )
-from .wire import Marks, Wire, action_text, answer_text, called, strict_subset, write
+from .wire import Marks, Wire, action_text, answer_text, called, write
 from .wording import JSON_FORM, JSON_RULES, NATIVE_FORM, NATIVE_RULES, left_out, observation
 
 __all__ = ["JsonChat", "NativeChat", "read_usage"]
