@@ -66,7 +66,7 @@ class Case:
         self.oracle = Oracle(folder / "oracle")
         self.seen: dict[str, Any] = {"status": None, "steps": [], "revision": -1}
         self.sessions = self.deaths = 0
-        self.never_begun = self.refused = 0
+        self.anew = self.refused = 0
         self._rows: Callable[[], object] | None = None
 
     def state(self) -> object:
@@ -81,11 +81,8 @@ class Case:
         points.arm(fuse)
         store, audit = self.pair.open(self.folder)
         seen = workload.look(store, audit, self.run_id)
-        if seen["status"] is None and audit.head(self.run_id) is not None:
-            # The first commit got into the trail and not into the state: nobody was ever told of
-            # this run, nothing was called, and its number is used up.
-            self.run_id = secrets.token_hex(32)
-            seen["renamed"] = self.run_id
+        # Whether the first commit got into the trail and not into the state: then it starts anew.
+        seen["anew"] = seen["status"] is None and audit.head(self.run_id) is not None
         tell("before", seen)
         agent = workload.make_agent(store, audit, self.oracle, fuse)
         try:
@@ -161,7 +158,7 @@ class Case:
             raise Broken(f"{self}: it ended as {self.seen['status']}")
         if again:
             told = self.run()
-            if told["before"] != told["after"]:
+            if told["before"] != {**told["after"], "anew": False}:
                 raise Broken(f"{self}: an ended run was changed")
 
     # What must hold
@@ -169,9 +166,7 @@ class Case:
     def judge(self, seen: dict[str, Any]) -> None:
         if seen["problems"]:
             raise Broken(f"{self}: the trail: {seen['problems']}")
-        if "renamed" in seen:
-            self.run_id = seen["renamed"]
-            self.never_begun += 1
+        self.anew += seen.get("anew", False)
         before = self.seen
         if seen["steps"][: len(before["steps"])] != before["steps"]:
             raise Broken(f"{self}: steps were lost: {before['steps']} became {seen['steps']}")
@@ -186,7 +181,7 @@ class Case:
         for line in self.oracle.lines():
             action = line["run"], line["step"]
             if line["run"] != self.run_id:
-                raise Broken(f"{self}: a run that was never begun had an effect: {line}")
+                raise Broken(f"{self}: another run had an effect: {line}")
             keys.setdefault(action, set()).add(line["key"])
             counts[action] += 1
             if counts[action] > (3 if line["idempotent"] else 1):
@@ -213,7 +208,7 @@ class Figures(Counter[str]):
             runs=1,
             kills=case.deaths,
             sessions=case.sessions,
-            never_begun=case.never_begun,
+            anew=case.anew,
             refused=case.refused,
             effects=len(case.oracle.lines()),
             interrupted=case.seen.get("outcomes", []).count("interrupted"),
