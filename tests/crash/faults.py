@@ -63,8 +63,10 @@ class Trial(Case):
 
     def __init__(self, pair: str, folder: Path, name: str, disk: Path | None = None) -> None:
         super().__init__(pair, folder, name)
-        self.place = folder if disk is None else disk / folder.name
-        self.pair.make(self.place)
+        self.place = folder
+        if disk is not None:
+            self.place = disk / folder.name
+            self.pair.make(self.place)
         self.settings: dict[str, str] = {}
         self.synchronous = "normal"
         self.scale = 1
@@ -112,6 +114,7 @@ class Trial(Case):
                 self.go_on()
         if self.seen["status"] != "completed":
             raise Broken(f"{self}: it ended as {self.seen['status']}")
+        self.judge_end()
 
     def close(self) -> None:
         for part in {id(p): p for p in (self.store, self.audit)}.values():

@@ -156,6 +156,7 @@ class Case:
             self.run(next(fuses, None), to_the_end=True)
         if self.seen["status"] != "completed":
             raise Broken(f"{self}: it ended as {self.seen['status']}")
+        self.judge_end()
         if again:
             told = self.run()
             if told["before"] != {**told["after"], "anew": False}:
@@ -195,6 +196,20 @@ class Case:
             raise Broken(f"{self}: attempts of one action have different keys")
         if len(set().union(*keys.values())) != len(keys) if keys else False:
             raise Broken(f"{self}: two actions share a key")
+
+    def judge_end(self) -> None:
+        """Judge the steps of a run that ended: all are there, as they were."""
+        effects = Counter(line["step"] for line in self.oracle.lines())
+        outcomes = self.seen["outcomes"]
+        if len(outcomes) != len(workload.PLAN):
+            raise Broken(f"{self}: it ended with the steps {outcomes}")
+        for step, outcome in enumerate(outcomes):
+            usual = workload.OUTCOMES.get(step, "executed")
+            called = usual in ("executed", "failed")
+            if outcome != usual and not (called and outcome == "interrupted"):
+                raise Broken(f"{self}: step {step} is {outcome}, not {usual}")
+            if outcome in ("executed", "failed") and not effects[step]:
+                raise Broken(f"{self}: step {step} is {outcome}, and had no effect")
 
     def __str__(self) -> str:
         return f"{self.pair.name}, {self.name}, session {self.sessions}"

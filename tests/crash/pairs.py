@@ -124,7 +124,7 @@ class Pair:
     def make(self, folder: Path) -> None:
         """Make the folder and the schemas."""
         folder.mkdir(exist_ok=True)
-        self.execute(folder, *(f"create schema if not exists {{0}}_{name}" for name in _NAMES))
+        self.execute(folder, *(f"create schema {{0}}_{name}" for name in _NAMES))
 
     def remove(self, folder: Path) -> None:
         shutil.rmtree(folder)

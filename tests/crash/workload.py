@@ -93,6 +93,7 @@ PLAN: list[Decision] = [
     Decision.finish({"answer": "fertig 🎈"}),
 ]
 PAUSES_AT = 3
+OUTCOMES = {2: "denied", 6: "failed", 8: "rejected", 10: "accepted"}  # all others are executed
 
 
 def make_agent(
