@@ -1,10 +1,14 @@
 """The long form: every point of every pair, 2,000 random kills, a minute of hammering, 500 rounds.
 
-python tests/crash/long.py [points] [random] [calls] [claims] [slow] [opening] [full] [hammer]
+python tests/crash/long.py [TRIAL ...] [PAIR ...]
+
+A trial is points, random, calls, claims, slow, opening, full or hammer; a pair is one of
+`pairs.PAIRS`. Without any all are tried.
 """
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections import Counter
 from contextlib import closing
@@ -41,11 +45,13 @@ def main(names: list[str]) -> None:
     binaries = find_binaries()
     if binaries is None:
         sys.exit("PostgreSQL's server is not installed")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the server goes too
+    pairs = [name for name in names if name not in TRIALS]
     with closing(Server(binaries)) as server:
-        for name in names or TRIALS:
+        for name in [name for name in names if name in TRIALS] or TRIALS:
             program, kinds, options = TRIALS[name]
             total: Counter[str] = Counter()
-            for kind in kinds:
+            for kind in [kind for kind in kinds if kind in (pairs or kinds)]:
                 figures: dict[str, Any] = launch(
                     program, name, kind, seconds=HOUR, server=server, **options
                 )
