@@ -5,13 +5,17 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 from crash.launch import MISSING, can_fork, launch
 
 if not can_fork():
     pytest.skip(MISSING, allow_module_level=True)
 
-from crash.pairs import USUAL
+from crash.long import TRIALS
+from crash.pairs import PAIRS, USUAL
 from postgres_server import Server
 
 KILLS = 200
@@ -46,3 +50,14 @@ def test_a_run_that_is_killed_at_random_moments_is_resumed_to_its_end(
     figures = launch("harness.py", "random", pair, server=server, **options)
     print(f"{pair}: {figures}")
     assert figures["kills"] >= kills
+
+
+def test_the_commands_that_the_documents_name_are_those_of_the_long_form() -> None:
+    page = Path(__file__).resolve().parents[2] / "docs" / "durability.rst"
+    commands = re.findall(
+        r"^    python tests/crash/long\.py(.*?)(?:#.*)?$", page.read_text("utf-8"), re.M
+    )
+    named = [name for command in commands for name in command.split()]
+    assert len(commands) == 5
+    assert [name for name in named if name not in (*TRIALS, *PAIRS)] == []
+    assert set(named) >= set(TRIALS)
