@@ -157,7 +157,8 @@ class Keeper:
         return held, held.seq - known.seq
 
     def _digest_at(self, run_id: str, seq: int) -> str | None:
-        return next((r.digest for r in self._audit.read(run_id) if r.seq == seq), None)
+        lines = (line for line in self._audit.read(run_id) if isinstance(line, AuditRecord))
+        return next((record.digest for record in lines if record.seq == seq), None)
 
 
 def _only_stops(head: Head, commit: Commit) -> bool:
