@@ -1,4 +1,4 @@
-"""What the system may refuse: a full disk, a read-only or deleted file, a held lock, a server.
+"""What the system may refuse: a read-only or deleted file, a held lock, a server that is away.
 
 Each trial is a process of its own. In it the fault is one clear error, nothing that was committed
 is lost, and when the cause is gone the run goes on and ends.
@@ -6,17 +6,14 @@ is lost, and when the cause is gone the run goes on and ends.
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import re
-import resource
 import shutil
 import signal
 import sqlite3
 import sys
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -37,7 +34,6 @@ if sys.platform != "win32":
     import fcntl
 
 NOBODY = 65534
-NO_MOUNT = "this machine has no tmpfs that a user of it may mount"
 
 
 def expect(act: Callable[[], Any], *words: str) -> str:
@@ -136,94 +132,6 @@ def files_of(trial: Trial, name: str) -> list[Path]:
     return sorted(trial.place.glob(f"{name}.*"))
 
 
-# A full disk
-
-
-FULL = ("full", "too large", "No space left", "disk I/O error", "unable to open", "DiskFull")
-
-
-def too_large(pair: str, folder: Path) -> dict[str, Any]:
-    """A file grows no further than a limit, at many limits, at opening and later."""
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    told: set[str] = set()
-    # Files grow to about 60 kB; the least limits strike when the files are made.
-    for limit in [*range(0, 24_000, 1_700), *range(24_000, 120_000, 3_900)]:
-        trial = Trial(pair, folder / str(limit), f"limit of {limit} bytes")
-        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
-        try:
-            told.add(expect(trial.go_through, *FULL))
-        except Broken as error:
-            if limit < 24_000 or "there was no error" not in str(error):
-                raise
-        finally:
-            resource.setrlimit(
-                resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
-            )
-        trial.end()
-    return {"errors": plain(told)}
-
-
-def full(pair: str, folder: Path, *, step: int) -> dict[str, Any]:
-    """A small disk is full, with each number of pages still free at first; then it has room."""
-    disk = folder / "disk"
-    disk.mkdir()
-    if not mount(disk, 32 << 20):
-        return {"missing": NO_MOUNT}
-    with own_server(pair) as server:
-        settings = {}
-        if server is not None:
-            if os.getuid() != 0:  # the server's user must own a folder on the disk
-                return {"missing": NO_MOUNT}
-            folder.chmod(0o755)
-            (disk / "server").mkdir()
-            server.own(disk / "server")
-            PAIRS[pair].execute(folder, f"create tablespace small location '{disk / 'server'}'")
-            settings["default_tablespace"] = "small"
-        small = [(1, n << 12) for n in range(0, 80 if server is None else 60, step)]
-        # Long steps, so that SQLite writes back its WAL on the way, at 4 MB.
-        large = [(150, n << 19) for n in range(0, 18 if server is None else 6, step)]
-        told: Counter[str] = Counter()
-        for number, (scale, free) in enumerate(small + large):
-            trial = Trial(pair, folder / str(number), f"{free} bytes are free, {scale}", disk)
-            trial.synchronous = ("normal", "full", "off")[number % 3]
-            trial.settings, trial.scale = settings, scale
-            fill(disk / "ballast", free)
-            try:
-                told[expect(trial.go_through, *FULL)] += 1
-            except Broken as error:
-                if "there was no error" not in str(error):
-                    raise
-            (disk / "ballast").unlink()
-            trial.end()
-            trial.close()
-            trial.pair.remove(trial.place)
-    return {"errors": plain(told), "struck": sum(told.values()), "runs": len(small + large)}
-
-
-def mount(folder: Path, size: int) -> bool:
-    """Mount a small disk for this process and its children alone; return whether it may do that."""
-    new_user, new_mounts, private = 0x10000000, 0x00020000, 0x44000  # as Linux numbers them
-    uid, gid = os.getuid(), os.getgid()
-    libc = ctypes.CDLL(None)
-    if not sys.platform.startswith("linux") or libc.unshare(new_mounts | (uid and new_user)):
-        return False
-    if uid:
-        Path("/proc/self/setgroups").write_text("deny")
-        Path("/proc/self/uid_map").write_text(f"{uid} {uid} 1")
-        Path("/proc/self/gid_map").write_text(f"{gid} {gid} 1")
-    libc.mount(b"none", b"/", None, ctypes.c_ulong(private), None)
-    options = f"size={size}".encode()
-    return libc.mount(b"tmpfs", bytes(folder), b"tmpfs", ctypes.c_ulong(0), options) == 0
-
-
-def fill(ballast: Path, free: int) -> None:
-    """Leave this many bytes free on a disk."""
-    disk = os.statvfs(ballast.parent)
-    fd = os.open(ballast, os.O_WRONLY | os.O_CREAT)
-    os.posix_fallocate(fd, 0, disk.f_bavail * disk.f_frsize - free)
-    os.close(fd)
-
-
 @contextmanager
 def own_server(pair: str) -> Iterator[Server | None]:
     """A server that the trial may harm, for a pair that needs one."""
@@ -245,20 +153,32 @@ def read_only(pair: str, folder: Path) -> dict[str, Any]:
     told: list[str] = []
     for trial, kind, name in for_each_part(pair, folder):
         if kind == "postgresql":
-            setting = "alter system {} default_transaction_read_only {}"
-            reload = "select pg_reload_conf()"
-            trial.pair.execute(folder, setting.format("set", "= on"), reload)
+            let_server_write("off")
             try:
                 told.append(expect(trial.go_on, "ReadOnlySqlTransaction"))
                 told.append(expect(trial.open_and_go_on, "ReadOnlySqlTransaction"))
             finally:
-                trial.pair.execute(folder, setting.format("reset", ""), reload)
+                let_server_write("on")
         else:
             trial.close()  # an open file can be written, whatever its mode
             told += [*without_rights(trial, files_of(trial, name))]
         trial.open()
         trial.end()
     return {"errors": plain(told)}
+
+
+def let_server_write(value: str) -> None:
+    """Set whether transactions may write, unless they say so themselves; wait until it is so."""
+    read_only = {"on": "off", "off": "on"}[value]
+    name = "default_transaction_read_only"
+    where = address(Path(os.environ[SERVER]))
+    with psycopg.connect(where, autocommit=True) as connection:
+        connection.execute(f"alter system set {name} = {read_only}")
+        connection.execute("select pg_reload_conf()")
+    told = ""
+    while told != read_only:
+        with psycopg.connect(where) as connection:
+            [told] = connection.execute(f"show {name}").fetchone()
 
 
 def without_rights(trial: Trial, files: list[Path]) -> list[str]:
@@ -448,8 +368,6 @@ def meet(path: Path) -> dict[str, Any]:
 
 
 TRIALS = {
-    "too_large": too_large,
-    "full": full,
     "read_only": read_only,
     "deleted": deleted,
     "locked": locked,
@@ -458,13 +376,15 @@ TRIALS = {
 }
 
 
-def main(trial: str, pair: str, folder: str, options: dict[str, Any]) -> None:
+def main(
+    trials: dict[str, Callable[..., Any]], trial: str, pair: str, folder: str, options: str
+) -> None:
     try:
-        figures = TRIALS[trial](pair, Path(folder), **options)
+        figures = trials[trial](pair, Path(folder), **json.loads(options))
     except Broken as error:
         sys.exit(f"broken: {error}")
     print(json.dumps(figures))
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:4], json.loads(sys.argv[4]))
+    main(TRIALS, *sys.argv[1:5])

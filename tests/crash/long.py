@@ -32,7 +32,7 @@ TRIALS = {
     "claims": ("concurrency.py", ("jsonl", *PAIRS), {"rounds": 500}),
     "slow": ("concurrency.py", PAIRS, {}),
     "opening": ("concurrency.py", ("sqlite",), {"rounds": 500}),
-    "full": ("faults.py", PAIRS, {"step": 1}),
+    "full": ("disks.py", PAIRS, {"step": 1}),
     "hammer": (
         "concurrency.py",
         ("sqlite", "jsonl", "jsonl-fsync", "postgresql"),

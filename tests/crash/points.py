@@ -160,9 +160,6 @@ def arm(fuse: Fuse) -> None:
         def execute(self, sql: str, *args: Any) -> Any:
             return self.cursor().execute(sql, *args)
 
-        def commit(self) -> None:
-            around("commit", super().commit)()
-
         def close(self) -> None:
             around("close", super().close)()
 

@@ -17,12 +17,13 @@ SERVERS = ("postgresql", "postgresql+jsonl", "sqlite+postgresql")
 def test_a_file_that_may_not_grow_is_one_clear_error_and_the_run_is_resumed_later(
     pair: str,
 ) -> None:
-    assert launch("faults.py", "too_large", pair)["errors"]
+    assert launch("disks.py", "too_large", pair)["errors"]
 
 
+@pytest.mark.usefixtures("server")
 @pytest.mark.parametrize("pair", [*FILES, *SERVERS])
 def test_a_full_disk_is_one_clear_error_and_the_run_is_resumed_later(pair: str) -> None:
-    figures = launch("faults.py", "full", pair, step=2)
+    figures = launch("disks.py", "full", pair, step=2)
     print(f"{pair}: {figures}")
     if "missing" in figures:
         pytest.skip(figures["missing"])
@@ -50,6 +51,7 @@ def test_a_lock_held_for_long_is_one_clear_error_and_the_run_is_resumed_later(
     assert launch("faults.py", "locked", pair, server=server)["errors"]
 
 
+@pytest.mark.usefixtures("server")
 @pytest.mark.parametrize("pair", SERVERS)
 def test_a_server_that_is_away_is_one_clear_error_and_the_run_is_resumed_later(pair: str) -> None:
     assert launch("faults.py", "stopped", pair)["errors"]
