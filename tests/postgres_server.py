@@ -29,18 +29,23 @@ def find_binaries() -> Path | None:
     return None
 
 
+def address(folder: Path, **settings: str) -> str:
+    """Return what to connect to: the socket in `folder`, and the settings of the session."""
+    options = " ".join(f"-c {name}={value}" for name, value in settings.items())
+    return (
+        f"host={folder} dbname=postgres user={folder.owner()} connect_timeout=20 "
+        f"options='{options}'"
+    )
+
+
 class Server:
     """A cluster that can be stopped and started again; `close` removes it."""
 
     def __init__(self, binaries: Path) -> None:
         self.binaries = binaries
-        import pwd  # not on Windows
-
         # In a folder of its own, because the path of a socket has at most 107 characters.
         self.folder = Path(tempfile.mkdtemp(prefix="pg-", dir="/tmp"))
-        self.user = "postgres" if os.getuid() == 0 else pwd.getpwuid(os.getuid()).pw_name
-        if os.getuid() == 0:  # the server refuses to run as root
-            os.chown(self.folder, pwd.getpwnam(self.user).pw_uid, -1)
+        self.own(self.folder)
         self._data = str(self.folder / "data")
         try:
             self._call("initdb", "-D", self._data, "-E", "UTF8", "--locale=C", "-A", "trust", "-N")
@@ -51,15 +56,17 @@ class Server:
 
     def address(self, schema: str = "public") -> str:
         """Return what to connect to; the tables are in this schema."""
-        return (
-            f"host={self.folder} dbname=postgres user={self.user} connect_timeout=20 "
-            f"options='-c search_path={schema}'"
-        )
+        return address(self.folder, search_path=schema)
+
+    def own(self, folder: Path) -> None:
+        """Give a folder to whoever runs the server."""
+        if os.getuid() == 0:  # the server refuses to run as root
+            shutil.chown(folder, "postgres")
 
     def start(self) -> None:
         options = (
             f"-c listen_addresses='' -c unix_socket_directories={self.folder} -c fsync=off "
-            "-c max_connections=60 -c shared_buffers=16MB"
+            "-c max_connections=100 -c shared_buffers=16MB"
         )
         log = str(self.folder / "log")
         self._call("pg_ctl", "start", "-w", "-t", "60", "-D", self._data, "-l", log, "-o", options)
@@ -77,7 +84,7 @@ class Server:
     def _call(self, program: str, *arguments: str) -> None:
         as_user: dict[str, Any] = {}
         if os.getuid() == 0:
-            as_user = {"user": self.user, "group": self.user, "extra_groups": []}
+            as_user = {"user": "postgres", "group": "postgres", "extra_groups": []}
         subprocess.run(
             [str(self.binaries / program), *arguments],
             check=True,

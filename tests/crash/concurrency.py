@@ -14,7 +14,7 @@ import threading
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,8 @@ if __name__ == "__main__":
 
 from crash import workload
 from crash.harness import Broken, fork
-from crash.workload import PAIRS, Oracle
+from crash.pairs import PAIRS
+from crash.workload import Oracle
 
 from scikitplot.agent import (
     Agent,
@@ -89,15 +90,19 @@ def small_agent(store: Any, audit: Any, steps: int = 3) -> Agent:
 # Eight processes and eight threads on one file
 
 
-def hammer(kind: str, folder: Path, *, seconds_each: float, runs: int) -> dict[str, Any]:
-    """Runs from 8 processes of 8 threads, for some seconds and at most so many runs a thread."""
+def hammer(kind: str, folder: Path, *, seconds_each: float) -> dict[str, Any]:
+    """Runs from 8 processes of 8 threads, for some seconds."""
+
+    def open_files() -> tuple[Any, Any]:
+        if kind in PAIRS:
+            return PAIRS[kind].open(folder)
+        return None, JsonlAuditSink(folder / "trail.jsonl", fsync=kind == "jsonl-fsync")
+
+    if kind in PAIRS:
+        PAIRS[kind].make(folder)
 
     def process() -> list[tuple[str, int, str]]:
-        if kind == "sqlite":
-            store: Any = SqliteStore(folder / "runs.db")
-            audit: Any = store
-        else:
-            store, audit = None, JsonlAuditSink(folder / "trail.jsonl", fsync=kind == "jsonl-fsync")
+        store, audit = open_files()
         agent = small_agent(store, audit)
         made: list[tuple[str, int, str]] = []
         faults: list[str] = []
@@ -105,9 +110,7 @@ def hammer(kind: str, folder: Path, *, seconds_each: float, runs: int) -> dict[s
         def thread() -> None:
             until = time.monotonic() + seconds_each
             try:
-                for _ in range(runs):
-                    if time.monotonic() > until:
-                        break
+                while time.monotonic() < until:
                     state = agent.run("hammer")
                     made.append((state.run_id, *state.audit_head))
                     if store is not None and agent.resume(state.run_id) != state:
@@ -128,17 +131,18 @@ def hammer(kind: str, folder: Path, *, seconds_each: float, runs: int) -> dict[s
 
     made = [tuple(run) for runs_made in in_processes([process] * 8) for run in runs_made]
     heads = {run_id: (seq, digest) for run_id, seq, digest in made}
-    if kind == "sqlite":
-        with SqliteStore(folder / "runs.db") as store:
-            if set(store.runs("completed")) != set(heads):
-                raise Broken("runs are lost")
-            if store.heads() != heads:
-                raise Broken("the heads are others than those that were returned")
-            problems = verify_audit(store.read(), heads=heads)
-            records = sum(1 for _ in store.read())
-    else:
-        problems = verify_audit(read_audit(folder / "trail.jsonl"), heads=heads)
-        records = sum(1 for _ in read_audit(folder / "trail.jsonl"))
+    store, audit = open_files()
+    if store is not None:
+        if set(store.runs("completed")) != set(heads):
+            raise Broken("runs are lost")
+        if store.heads() != heads:
+            raise Broken("the heads are others than those that were returned")
+
+    def lines() -> Iterator[Any]:
+        return audit.read() if store is audit else read_audit(audit.path)
+
+    problems = verify_audit(lines(), heads=heads)
+    records = sum(1 for _ in lines())
     if problems:
         raise Broken(f"{len(problems)} problems, the first: {problems[0]}")
     if records != len(heads) * 13:
@@ -155,18 +159,24 @@ def claims(kind: str, folder: Path, *, rounds: int) -> dict[str, Any]:
     assert CONTEXT is not None
     barrier = CONTEXT.Barrier(many)
     oracle = Oracle(folder / "oracle")
+    ended: set[str] = set()  # by this process
+
+    if kind in PAIRS:
+        PAIRS[kind].make(folder)
 
     def open_pair(gate: Callable[[], Any]) -> tuple[Any, Any]:
-        class Gated(SqliteStore):
-            def load(self, run_id: str) -> Any:
-                saved = super().load(run_id)
-                gate()  # all have read the same revision before one claims it
-                return saved
-
         if kind == "jsonl":
             return None, JsonlAuditSink(folder / "trail.jsonl")
-        store = Gated(folder / "runs.db")
-        return store, store if kind == "sqlite" else JsonlAuditSink(folder / "trail.jsonl")
+        store, audit = PAIRS[kind].open(folder)
+        load = store.load
+
+        def gated(run_id: str) -> Any:
+            saved = load(run_id)
+            gate()  # all have read the same revision before one claims it
+            return saved
+
+        store.load = gated
+        return store, audit
 
     def make_agent(store: Any, audit: Any) -> Agent:
         def pay(text: str) -> str:
@@ -174,7 +184,10 @@ def claims(kind: str, folder: Path, *, rounds: int) -> dict[str, Any]:
             return "paid"
 
         def planner(state: RunState, tools: Any) -> Decision:
-            return Decision.finish(1) if state.steps else Decision.act("pay", {"text": "10 €"})
+            if state.steps:
+                ended.add(state.run_id)
+                return Decision.finish(1)
+            return Decision.act("pay", {"text": "10 €"})
 
         tool = Tool("pay", pay, parameters=workload.TEXT, effect="external")
         policy = Policy(allow_effects={"external"})
@@ -206,26 +219,13 @@ def claims(kind: str, folder: Path, *, rounds: int) -> dict[str, Any]:
             barrier.wait(WAIT)
             try:
                 agent.resume(state, approvals=[answer])
-                got.append("went on")
+                got.append("went on" if run_id in ended else "found it ended")
             except StateError:
                 got.append("StateError")
         return got
 
     results = in_processes([lambda number=number: process(number) for number in range(many)])
 
-    def finish() -> int:
-        """Go on, alone, with what all others left; the answers that they saved are in the state."""
-        left = [
-            run_id
-            for place, (run_id, _, _) in enumerate(paused)
-            if place % 2 and kind != "jsonl" and all(r[place] != "went on" for r in results)
-        ]
-        agent = make_agent(*open_pair(lambda: None))
-        for run_id in left:
-            agent.resume(run_id)
-        return len(left)
-
-    [left] = in_processes([finish])
     effects = Counter(line["run"] for line in oracle.lines())
     store, audit = open_pair(lambda: None)
     records = list(audit.read())
@@ -235,7 +235,7 @@ def claims(kind: str, folder: Path, *, rounds: int) -> dict[str, Any]:
         trail.setdefault(record.run_id, []).append(record)
     if problems:
         raise Broken(f"the trail: {problems[0]}")
-    figures: Counter[str] = Counter(rounds=rounds, left=left)
+    figures: Counter[str] = Counter(rounds=rounds)
     for place, (run_id, _, _) in enumerate(paused):
         got = Counter(result[place] for result in results)
         figures.update(got)
@@ -250,10 +250,9 @@ def claims(kind: str, folder: Path, *, rounds: int) -> dict[str, Any]:
             if effects[run_id] != granted:
                 raise Broken(f"round {place}: granted {granted}, {effects[run_id]} effects")
         # Without the barrier at the claim one process may take the run from another, or find it
-        # ended. With a trail of its own the last to claim may be refused for a record that one
-        # before it still wrote: then nobody went on, and the next one ends the run.
-        if effects[run_id] > 1 or (kind == "sqlite" and not got["went on"]):
-            raise Broken(f"round {place}: {effects[run_id]} effects, {got}")
+        # ended; one of them ends it.
+        if got["went on"] != 1 or effects[run_id] > 1:
+            raise Broken(f"round {place}: {got}, {effects[run_id]} effects")
         if trail[run_id][-1].event != "run_finished":
             raise Broken(f"round {place}: the run did not end")
     figures["effects"] = effects.total()
@@ -268,7 +267,7 @@ def slow(pair: str, folder: Path) -> dict[str, Any]:
     refused = 0
     for place in ("planner", "effect note"):
         where = folder / place.split()[-1]
-        where.mkdir()
+        PAIRS[pair].make(where)
         oracle = Oracle(where / "oracle")
         run_id = os.urandom(32).hex()
         stops = iter((False, True))  # the planner's second question, the call's first
@@ -280,7 +279,7 @@ def slow(pair: str, folder: Path) -> dict[str, Any]:
         def session(
             point: Any = workload.no_point, where: Path = where, run_id: str = run_id
         ) -> str:
-            store, audit = PAIRS[pair](where)
+            store, audit = PAIRS[pair].open(where)
             agent = workload.make_agent(store, audit, Oracle(where / "oracle"), point)
             try:
                 seen = workload.look(store, audit, run_id)

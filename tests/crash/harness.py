@@ -10,7 +10,6 @@ import json
 import os
 import random
 import secrets
-import shutil
 import signal
 import sys
 import time
@@ -23,8 +22,11 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from crash import points, workload
+from crash.pairs import PAIRS
 from crash.points import Fuse
-from crash.workload import PAIRS, Oracle
+from crash.workload import Oracle
+
+from scikitplot.agent import StateError
 
 MOST_SESSIONS = 60
 SECONDS = 60  # after which a session that hangs is killed, which is a fault
@@ -58,27 +60,37 @@ class Case:
     """One run in a folder of its own, through as many sessions as it takes."""
 
     def __init__(self, pair: str, folder: Path, name: str = "") -> None:
-        self.pair, self.folder, self.name = pair, folder, name
+        self.pair, self.folder, self.name = PAIRS[pair], folder, name
+        self.pair.make(folder)
         self.run_id = secrets.token_hex(32)
         self.oracle = Oracle(folder / "oracle")
         self.seen: dict[str, Any] = {"status": None, "steps": [], "revision": -1}
         self.sessions = self.deaths = 0
-        self.never_begun = 0
+        self.anew = self.refused = 0
+        self._rows: Callable[[], object] | None = None
+
+    def state(self) -> object:
+        """Return a sum of what is saved by now."""
+        if self._rows is None:
+            self._rows = self.pair.watch(self.folder)
+        return points.state_of(self.folder), self._rows()
 
     # One session
 
     def session(self, fuse: Fuse, to_the_end: bool, tell: Callable[[str, Any], None]) -> None:
-        points.arm(fuse, (workload,))
-        store, audit = PAIRS[self.pair](self.folder)
+        points.arm(fuse)
+        store, audit = self.pair.open(self.folder)
         seen = workload.look(store, audit, self.run_id)
-        if seen["status"] is None and audit.head(self.run_id) is not None:
-            # The first commit got into the trail and not into the state: nobody was ever told of
-            # this run, nothing was called, and its number is used up.
-            self.run_id = secrets.token_hex(32)
-            seen["renamed"] = self.run_id
+        # Whether the first commit got into the trail and not into the state: then it starts anew.
+        seen["anew"] = seen["status"] is None and audit.head(self.run_id) is not None
         tell("before", seen)
         agent = workload.make_agent(store, audit, self.oracle, fuse)
-        workload.go_on(agent, self.run_id, seen)
+        try:
+            workload.go_on(agent, self.run_id, seen)
+        except (StateError, ValueError) as error:
+            if not self.is_late(error):
+                raise
+            tell("refused", str(error))
         after = workload.look(store, audit, self.run_id)
         if to_the_end and after["request"]:
             tell("paused", after)
@@ -88,8 +100,13 @@ class Case:
         for part in {id(store): store, id(audit): audit}.values():
             if hasattr(part, "close"):
                 part.close()
-        if fuse.folder is not None:
-            tell("points", {"distinct": fuse.distinct, "count": fuse.count, "labels": fuse.labels})
+        if fuse.state is not None:
+            tell("points", {"distinct": fuse.distinct, "count": fuse.count})
+
+    def is_late(self, error: Exception) -> bool:
+        """Whether the server made a commit of a dead process only after this session had looked."""
+        late = "another process went on", "run_id names a run that the store holds"
+        return self.pair.on_server and any(words in str(error) for words in late)
 
     def start(self, fuse: Fuse, to_the_end: bool = False) -> tuple[int, int]:
         reader, writer = os.pipe()
@@ -120,6 +137,7 @@ class Case:
             self.deaths += 1
         elif status != 0:
             raise Broken(f"{self}: a session ended with status {status}")
+        self.refused += "refused" in told
         for what in ("before", "paused", "after"):
             if what in told:
                 self.judge(told[what])
@@ -138,9 +156,10 @@ class Case:
             self.run(next(fuses, None), to_the_end=True)
         if self.seen["status"] != "completed":
             raise Broken(f"{self}: it ended as {self.seen['status']}")
+        self.judge_end()
         if again:
             told = self.run()
-            if told["before"] != told["after"]:
+            if told["before"] != {**told["after"], "anew": False}:
                 raise Broken(f"{self}: an ended run was changed")
 
     # What must hold
@@ -148,9 +167,7 @@ class Case:
     def judge(self, seen: dict[str, Any]) -> None:
         if seen["problems"]:
             raise Broken(f"{self}: the trail: {seen['problems']}")
-        if "renamed" in seen:
-            self.run_id = seen["renamed"]
-            self.never_begun += 1
+        self.anew += seen.get("anew", False)
         before = self.seen
         if seen["steps"][: len(before["steps"])] != before["steps"]:
             raise Broken(f"{self}: steps were lost: {before['steps']} became {seen['steps']}")
@@ -165,7 +182,7 @@ class Case:
         for line in self.oracle.lines():
             action = line["run"], line["step"]
             if line["run"] != self.run_id:
-                raise Broken(f"{self}: a run that was never begun had an effect: {line}")
+                raise Broken(f"{self}: another run had an effect: {line}")
             keys.setdefault(action, set()).add(line["key"])
             counts[action] += 1
             if counts[action] > (3 if line["idempotent"] else 1):
@@ -180,8 +197,22 @@ class Case:
         if len(set().union(*keys.values())) != len(keys) if keys else False:
             raise Broken(f"{self}: two actions share a key")
 
+    def judge_end(self) -> None:
+        """Judge the steps of a run that ended: all are there, as they were."""
+        effects = Counter(line["step"] for line in self.oracle.lines())
+        outcomes = self.seen["outcomes"]
+        if len(outcomes) != len(workload.PLAN):
+            raise Broken(f"{self}: it ended with the steps {outcomes}")
+        for step, outcome in enumerate(outcomes):
+            usual = workload.OUTCOMES.get(step, "executed")
+            called = usual in ("executed", "failed")
+            if outcome != usual and not (called and outcome == "interrupted"):
+                raise Broken(f"{self}: step {step} is {outcome}, not {usual}")
+            if outcome in ("executed", "failed") and not effects[step]:
+                raise Broken(f"{self}: step {step} is {outcome}, and had no effect")
+
     def __str__(self) -> str:
-        return f"{self.pair}, {self.name}, session {self.sessions}"
+        return f"{self.pair.name}, {self.name}, session {self.sessions}"
 
 
 class Figures(Counter[str]):
@@ -192,7 +223,8 @@ class Figures(Counter[str]):
             runs=1,
             kills=case.deaths,
             sessions=case.sessions,
-            never_begun=case.never_begun,
+            anew=case.anew,
+            refused=case.refused,
             effects=len(case.oracle.lines()),
             interrupted=case.seen.get("outcomes", []).count("interrupted"),
         )
@@ -208,16 +240,12 @@ def kill_at_every_point(
     """
     figures = Figures()
     template = Case(pair, folder / "template", "without a crash")
-    template.folder.mkdir()
     work: list[tuple[int, int]] = []
     for part in (0, 1):
-        told = template.run(Fuse(pages=pages, folder=template.folder))
+        told = template.run(Fuse(pages=pages, state=template.state))
         found = told["points"]
         figures.update({"points": found["count"], "states": len(found["distinct"])})
         work += [(part, n) for n in (range(found["count"]) if every else found["distinct"])]
-        if part == 0:
-            shutil.copytree(template.folder, folder / "paused")
-            paused = dict(template.seen)
     most = found["count"]
     template.to_the_end(iter(()), again=True)
 
@@ -225,10 +253,7 @@ def kill_at_every_point(
         part, number = item
         case = Case(pair, folder / f"{part}-{number}", f"part {part}, point {number}")
         if part:
-            shutil.copytree(folder / "paused", case.folder)
-            case.run_id, case.seen = template.run_id, dict(paused)
-        else:
-            case.folder.mkdir()
+            case.run()  # up to its pause
         told = case.run(Fuse(number, pages=pages))
         if not told["died"]:
             raise Broken(f"{case}: there was no such point")
@@ -246,7 +271,6 @@ def kill_at_random(pair: str, folder: Path, *, kills: int, seed: int, workers: i
     """Kill from outside, at moments spread over the time that a session takes."""
     started = time.perf_counter()
     warm = Case(pair, folder / "warm", "warm")
-    warm.folder.mkdir()
     pause = 0.002
     warm.run(Fuse(pause=pause))
     session = time.perf_counter() - started
@@ -254,7 +278,6 @@ def kill_at_random(pair: str, folder: Path, *, kills: int, seed: int, workers: i
     def one(number: int) -> Case:
         chance = random.Random(f"{seed} {pair} {number}")
         case = Case(pair, folder / str(number), f"random {number} of seed {seed}")
-        case.folder.mkdir()
         wanted = chance.choice((1, 1, 2, 3, 5))
         while case.deaths < wanted and case.sessions < MOST_SESSIONS // 2:
             if case.seen["status"] == "completed":
@@ -282,7 +305,6 @@ def kill_in_every_call(pair: str, folder: Path, *, workers: int) -> Figures:
     def one(item: tuple[str, str]) -> Case:
         moment, tool = item
         case = Case(pair, folder / f"{moment}-{tool}", f"always dying in {moment} {tool}")
-        case.folder.mkdir()
         case.to_the_end(iter(lambda: Fuse(label=f"{moment} {tool}"), None), again=True)
         idempotent = tools[tool]
         effects = Counter(line["step"] for line in case.oracle.lines() if line["tool"] == tool)
@@ -313,7 +335,7 @@ def in_parallel(one: Callable[[Any], Case], work: list[Any], workers: int) -> Fi
                 for item in work[start::workers]:
                     case = one(item)
                     figures.add(case)
-                    shutil.rmtree(case.folder)
+                    case.pair.remove(case.folder)
             except Broken as error:
                 fault = str(error)
             with os.fdopen(writer, "w") as out:

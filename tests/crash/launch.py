@@ -13,10 +13,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from postgres_server import Server
+
 import scikitplot.agent
 
 HERE = Path(__file__).resolve().parent
 SOURCE = Path(scikitplot.agent.__file__).resolve().parents[2]
+SERVER = "AGENT_CRASH_SERVER"
+"""The variable of the environment with the folder of the server's socket."""
 MISSING = "this machine has no fork or no SIGKILL"
 
 
@@ -33,12 +37,21 @@ def scratch() -> Iterator[Path]:
         yield Path(folder)
 
 
-def launch(program: str, *arguments: str, seconds: float = 300, **options: Any) -> dict[str, Any]:
+def launch(
+    program: str,
+    *arguments: str,
+    seconds: float = 300,
+    server: Server | None = None,
+    **options: Any,
+) -> dict[str, Any]:
     """Run a program in a folder of its own; return the figures that it printed."""
+    env = {**os.environ, "PYTHONPATH": str(SOURCE)}
+    if server is not None:
+        env[SERVER] = str(server.folder)
     with scratch() as folder:
         process = subprocess.Popen(
             [sys.executable, str(HERE / program), *arguments, str(folder), json.dumps(options)],
-            env={**os.environ, "PYTHONPATH": str(SOURCE)},
+            env=env,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

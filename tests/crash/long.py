@@ -1,65 +1,64 @@
 """The long form: every point of every pair, 2,000 random kills, a minute of hammering, 500 rounds.
 
-python tests/crash/long.py [points] [random] [hammer] [claims] [opening]
+python tests/crash/long.py [TRIAL ...] [PAIR ...]
+
+A trial is points, random, calls, claims, slow, opening, full or hammer; a pair is one of
+`pairs.PAIRS`. Without any all are tried.
 """
 
 from __future__ import annotations
 
+import signal
 import sys
+from collections import Counter
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 TESTS = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(TESTS))
 sys.path.insert(0, str(TESTS.parent / "src"))
 
 from crash.launch import launch  # noqa: E402
-from crash.workload import PAIRS  # noqa: E402
+from crash.pairs import PAIRS  # noqa: E402
+from postgres_server import Server, find_binaries  # noqa: E402
 
-KILLS = 2_000
-ROUNDS = 500
 HOUR = 3600
+TRIALS = {
+    # Every point, SQLite's own writes and their cuts too, also where nothing changed.
+    "points": ("harness.py", PAIRS, {"every": True, "pages": "cut", "workers": 2}),
+    "random": ("harness.py", PAIRS, {"kills": -(-2_000 // len(PAIRS)), "seed": 2, "workers": 2}),
+    "calls": ("harness.py", PAIRS, {"workers": 2}),
+    "claims": ("concurrency.py", ("jsonl", *PAIRS), {"rounds": 500}),
+    "slow": ("concurrency.py", PAIRS, {}),
+    "opening": ("concurrency.py", ("sqlite",), {"rounds": 500}),
+    "full": ("disks.py", PAIRS, {"step": 1}),
+    "hammer": (
+        "concurrency.py",
+        ("sqlite", "jsonl", "jsonl-fsync", "postgresql"),
+        {"seconds_each": 60.0},
+    ),
+}
 
 
-def points() -> None:
-    """Every point, SQLite's own writes and their cuts too, also where nothing changed."""
-    for pair in PAIRS:
-        figures = launch(
-            "harness.py", "points", pair, seconds=HOUR, every=True, pages="cut", workers=2
-        )
-        print("every point:", pair, figures, flush=True)
+def main(names: list[str]) -> None:
+    binaries = find_binaries()
+    if binaries is None:
+        sys.exit("PostgreSQL's server is not installed")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the server goes too
+    pairs = [name for name in names if name not in TRIALS]
+    with closing(Server(binaries)) as server:
+        for name in [name for name in names if name in TRIALS] or TRIALS:
+            program, kinds, options = TRIALS[name]
+            total: Counter[str] = Counter()
+            for kind in [kind for kind in kinds if kind in (pairs or kinds)]:
+                figures: dict[str, Any] = launch(
+                    program, name, kind, seconds=HOUR, server=server, **options
+                )
+                total.update({k: n for k, n in figures.items() if isinstance(n, int)})
+                print(f"{name}, {kind}: {figures}", flush=True)
+            print(f"{name}, in all: {dict(total)}", flush=True)
 
-
-def random() -> None:
-    """At least 2,000 kills from outside, over all pairs."""
-    for pair in PAIRS:
-        kills = -(-KILLS // len(PAIRS))
-        figures = launch("harness.py", "random", pair, seconds=HOUR, kills=kills, seed=2, workers=2)
-        print("random kills:", pair, figures, flush=True)
-
-
-def hammer() -> None:
-    """Eight processes of eight threads on one file, for a minute."""
-    for kind in ("sqlite", "jsonl", "jsonl-fsync"):
-        options = {"seconds_each": 60.0, "runs": 100_000}
-        figures = launch("concurrency.py", "hammer", kind, seconds=HOUR, **options)
-        print("8 processes of 8 threads:", kind, figures, flush=True)
-
-
-def claims() -> None:
-    """Sixteen processes and one paused run, 500 times."""
-    for kind in ("sqlite", "sqlite+jsonl", "jsonl"):
-        figures = launch("concurrency.py", "claims", kind, seconds=HOUR, rounds=ROUNDS)
-        print("16 claims of one run:", kind, figures, flush=True)
-
-
-def opening() -> None:
-    """Sixteen processes and one new database, 500 times."""
-    figures = launch("concurrency.py", "opening", "sqlite", seconds=HOUR, rounds=ROUNDS)
-    print("16 that open a new database:", figures, flush=True)
-
-
-ALL = {"random": random, "claims": claims, "opening": opening, "hammer": hammer, "points": points}
 
 if __name__ == "__main__":
-    for name in sys.argv[1:] or ALL:
-        ALL[name]()
+    main(sys.argv[1:])

@@ -3,7 +3,8 @@
 Nothing of the library is changed. Its modules get a view of `os`, of the lock and of `sqlite3`
 that reports each call before and after it is made, and SQLite itself gets system calls that do the
 same, where its library can be reached: so each page that it writes is a point of its own. A write
-is also cut: in the middle, before its last byte, and after its first line.
+is also cut: in the middle, before its last byte, and after its first line. The driver of PostgreSQL
+reports its calls too, and a commit is also sent by a process that dies before it is answered.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from crash import pairs
 
 from scikitplot.agent.audit import jsonl
 from scikitplot.agent.stores import sqlite as sqlite_store
@@ -39,9 +42,9 @@ class Fuse:
         Whether SQLite's own writes are points: ``"none"``, ``"whole"``, or ``"cut"`` too.
     pause : float
         Seconds to stay in each call, so that kills from outside meet some of them.
-    folder : Path or None
-        What to record the states of: points between which nothing changed in these files are the
-        same crash.
+    state : callable or None
+        Returns what is saved by now; then what is found is recorded. Points between which it does
+        not change are the same crash.
     """
 
     def __init__(
@@ -51,47 +54,48 @@ class Fuse:
         label: str = "",
         pages: str = "none",
         pause: float = 0.0,
-        folder: Path | None = None,
+        state: Callable[[], object] | None = None,
     ) -> None:
         self.at = -1 if at is None else at
         self.label = label
         self.pages = pages
         self.pause = pause
         self.count = 0
-        self.folder = folder
+        self.state = state
         self.distinct: list[int] = []
-        self.labels: list[str] = []
-        self._state = 0
+        self._last: object = None
 
     def __call__(self, label: str) -> None:
         if self.count == self.at or label == self.label:
             _kill(_getpid(), signal.SIGKILL)
-        if self.folder is not None:
-            state = _state(self.folder)
-            if state != self._state or label.startswith("call "):
+        if self.state is not None:
+            state = self.state()
+            if state != self._last or label.startswith("call "):
                 self.distinct.append(self.count)
-            self._state = state
-            self.labels.append(label)
+            self._last = state
         self.count += 1
         if self.pause and label.startswith("effect "):
             time.sleep(self.pause)
 
-    def cuts(self, label: str, data: bytes) -> int | None:
+    def strikes(self) -> bool:
+        """Count a point in the middle of something; return whether to die there."""
+        if self.count == self.at:
+            return True
+        if self.state is not None:
+            self.distinct.append(self.count)
+        self.count += 1
+        return False
+
+    def cuts(self, data: bytes) -> int | None:
         """Count the ways to cut a write; return how many bytes to write before dying, or None."""
         lengths = {len(data) // 2, len(data) - 1}
         if b"\n" in data[:-1]:
             lengths.add(data.index(b"\n") + 1)
-        for length in sorted(lengths - {0}):
-            if self.count == self.at:
-                return length
-            if self.folder is not None:
-                self.distinct.append(self.count)
-                self.labels.append(f"{label} cut at {length} of {len(data)}")
-            self.count += 1
-        return None
+        return next((length for length in sorted(lengths - {0}) if self.strikes()), None)
 
 
-def _state(folder: Path) -> int:
+def state_of(folder: Path) -> int:
+    """Return a sum of all files of a folder."""
     state = 0
     with contextlib.suppress(FileNotFoundError):
         for path in sorted(folder.rglob("*")):
@@ -111,8 +115,8 @@ class _View:
         return getattr(self._module, name)
 
 
-def arm(fuse: Fuse, modules: tuple[Any, ...] = ()) -> None:
-    """Let the fuse count in this process: in the library, and in `modules` that use `os`."""
+def arm(fuse: Fuse) -> None:
+    """Let the fuse count in this process: in the library, and in the stores of the tests."""
 
     def around(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         def wrapped(*args: Any, **kwargs: Any) -> Any:
@@ -125,7 +129,7 @@ def arm(fuse: Fuse, modules: tuple[Any, ...] = ()) -> None:
 
     def write(fd: int, data: bytes) -> int:
         fuse("before os.write")
-        length = fuse.cuts("os.write", data)
+        length = fuse.cuts(data)
         if length is not None:
             os.write(fd, data[:length])
             _kill(_getpid(), signal.SIGKILL)
@@ -137,7 +141,7 @@ def arm(fuse: Fuse, modules: tuple[Any, ...] = ()) -> None:
     view = _View(
         os, write=write, **{name: around(f"os.{name}", getattr(os, name)) for name in names}
     )
-    for module in (jsonl, *modules):
+    for module in (jsonl, pairs):
         module.os = view
     jsonl.acquire = around("the lock", jsonl.acquire)  # type: ignore[assignment]
     jsonl.release = around("the unlock", jsonl.release)  # type: ignore[assignment]
@@ -156,9 +160,6 @@ def arm(fuse: Fuse, modules: tuple[Any, ...] = ()) -> None:
         def execute(self, sql: str, *args: Any) -> Any:
             return self.cursor().execute(sql, *args)
 
-        def commit(self) -> None:
-            around("commit", super().commit)()
-
         def close(self) -> None:
             around("close", super().close)()
 
@@ -166,8 +167,42 @@ def arm(fuse: Fuse, modules: tuple[Any, ...] = ()) -> None:
         return around("connect", sqlite3.connect)(*args, factory=Connection, **kwargs)
 
     sqlite_store.sqlite3 = _View(sqlite3, connect=connect)
+    if pairs.psycopg is not None:
+        _arm_psycopg(fuse, around)
     if fuse.pages != "none":
         _arm_sqlite(fuse)
+
+
+def _arm_psycopg(fuse: Fuse, around: Callable[..., Any]) -> None:
+    psycopg = pairs.psycopg
+
+    class Cursor(psycopg.Cursor):
+        def execute(self, sql: str, *args: Any) -> Any:
+            return around(sql[:30], super().execute)(sql, *args)
+
+        def executemany(self, sql: str, *args: Any) -> Any:
+            return around(sql[:30], super().executemany)(sql, *args)
+
+    class Connection(psycopg.Connection):
+        def commit(self) -> None:
+            fuse("before commit")
+            if fuse.strikes():  # the server gets it, and nobody gets the answer
+                self.pgconn.send_query(b"commit")
+                self.pgconn.flush()
+                _kill(_getpid(), signal.SIGKILL)
+            super().commit()
+            fuse("after commit")
+
+        def rollback(self) -> None:
+            around("rollback", super().rollback)()
+
+        def close(self) -> None:
+            around("close", super().close)()
+
+    def connect(*args: Any) -> Any:
+        return around("connect", Connection.connect)(*args, cursor_factory=Cursor)
+
+    pairs.psycopg = _View(psycopg, connect=connect)
 
 
 _kept: list[Any] = []  # what SQLite calls must outlive the call
@@ -228,7 +263,7 @@ def _arm_sqlite(fuse: Fuse) -> None:
             if name.startswith("pwrite"):
                 fd, data, size, offset = args
                 cut = fuse.pages == "cut" and size > 1
-                length = fuse.cuts(f"sqlite {name}", b"\0" * size) if cut else None
+                length = fuse.cuts(b"\0" * size) if cut else None
                 if length is not None:
                     original(fd, data, length, offset)
                     _kill(_getpid(), signal.SIGKILL)

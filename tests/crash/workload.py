@@ -1,4 +1,4 @@
-"""The agent that is killed: its tools, its rule, its stores, and the oracle that saw every effect.
+"""The agent that is killed: its tools, its rule, and the oracle that saw every effect.
 
 The oracle is a file outside the runtime. An effect is one line in it, appended and synced before
 the tool returns, so what is in it happened and what is not did not.
@@ -6,27 +6,21 @@ the tool returns, so what is in it happened and what is not did not.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from scikitplot.agent import (
     Agent,
     Approval,
-    AuditHead,
     Decision,
     JsonlAuditSink,
     Limits,
     Policy,
     RunState,
-    SavedRun,
-    SqliteStore,
-    StateError,
     Tool,
     ToolError,
     current_call,
@@ -42,90 +36,6 @@ TEXT = {
     "additionalProperties": False,
 }
 
-
-class FileStore:
-    """A store as a user would write one: a file a run, replaced as a whole."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        folder.mkdir(exist_ok=True)
-
-    def load(self, run_id: str) -> SavedRun | None:
-        path = self.folder / f"{run_id}.json"
-        if not path.exists():
-            return None
-        head, *steps = json.loads(path.read_text())
-        return SavedRun(head, steps)
-
-    def commit(self, run_id: str, head: str, steps: Any, *, expected: int | None) -> None:
-        with self._locked():
-            saved = self.load(run_id)
-            held = None if saved is None else json.loads(saved.head)["revision"]
-            if held != expected:
-                raise StateError(f"revision {held} is there, not {expected}")
-            before = () if saved is None else saved.steps
-            try:
-                self._save(run_id, json.dumps([head, *before, *steps]).encode())
-            except OSError as error:
-                raise StateError(f"run {run_id[:12]}: {error.strerror}") from None
-
-    def _save(self, run_id: str, data: bytes) -> None:
-        path = self.folder / f"{run_id}.new"
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-        try:
-            while data:
-                data = data[os.write(fd, data) :]
-            os.fsync(fd)
-        finally:
-            os.close(fd)
-        os.replace(path, self.folder / f"{run_id}.json")
-
-    def runs(self, status: str | None = None) -> list[str]:
-        ids = [path.stem for path in self.folder.glob("*.json")]
-        return [i for i in ids if status in (None, json.loads(self.load(i).head)["status"])]  # type: ignore[union-attr]
-
-    def delete(self, run_id: str) -> None:
-        (self.folder / f"{run_id}.json").unlink(missing_ok=True)
-
-    def heads(self) -> dict[str, AuditHead]:
-        heads = {run_id: json.loads(self.load(run_id).head) for run_id in self.runs()}  # type: ignore[union-attr]
-        return {run_id: AuditHead(*head["audit_head"]) for run_id, head in heads.items()}
-
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        with open(self.folder / "lock", "w") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            yield
-
-    def close(self) -> None:
-        pass
-
-
-def _one(folder: Path) -> tuple[Any, Any]:
-    store = SqliteStore(folder / "runs.db")
-    return store, store
-
-
-# Every pair of a store and a sink that is killed; one more is one more line.
-PAIRS: dict[str, Callable[[Path], tuple[Any, Any]]] = {
-    "sqlite": _one,
-    "sqlite+jsonl": lambda folder: (
-        SqliteStore(folder / "runs.db"),
-        JsonlAuditSink(folder / "trail.jsonl"),
-    ),
-    "sqlite+jsonl-fsync": lambda folder: (
-        SqliteStore(folder / "runs.db"),
-        JsonlAuditSink(folder / "trail.jsonl", fsync=True),
-    ),
-    "sqlite+sqlite": lambda folder: (
-        SqliteStore(folder / "runs.db"),
-        SqliteStore(folder / "trail.db"),
-    ),
-    "file+jsonl": lambda folder: (
-        FileStore(folder / "runs"),
-        JsonlAuditSink(folder / "trail.jsonl"),
-    ),
-}
 
 Point = Callable[[str], None]
 
@@ -183,10 +93,16 @@ PLAN: list[Decision] = [
     Decision.finish({"answer": "fertig 🎈"}),
 ]
 PAUSES_AT = 3
+OUTCOMES = {2: "denied", 6: "failed", 8: "rejected", 10: "accepted"}  # all others are executed
 
 
-def make_agent(store: Any, audit: Any, oracle: Oracle, point: Point = no_point) -> Agent:
-    """Return the agent; `point` is called before and after each call of its functions."""
+def make_agent(
+    store: Any, audit: Any, oracle: Oracle, point: Point = no_point, *, scale: int = 1
+) -> Agent:
+    """Return the agent; `point` is called before and after each call of its functions.
+
+    The long results are `scale` times as long.
+    """
 
     def tool(name: str, act: Callable[[str], Any], idempotent: bool, **options: Any) -> Tool:
         def function(text: str) -> Any:
@@ -213,11 +129,13 @@ def make_agent(store: Any, audit: Any, oracle: Oracle, point: Point = no_point) 
         return answer != {"answer": "too early"} or "zu früh"
 
     tools = [
-        tool("look", lambda text: {"page": [f"{text} {n} äöü 🎈" for n in range(120)]}, True),
+        tool(
+            "look", lambda text: {"page": [f"{text} {n} äöü 🎈" for n in range(120 * scale)]}, True
+        ),
         tool("note", lambda text: len(text), False, effect="write"),
         tool("forbidden", lambda text: None, False, effect="write"),
         tool("send", lambda text: "sent", False, effect="external"),
-        tool("put", lambda text: text * 100, True, effect="write"),
+        tool("put", lambda text: text * 100 * scale, True, effect="write"),
         tool("fail", fail, False, effect="write"),
     ]
     policy = Policy(

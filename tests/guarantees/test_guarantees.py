@@ -709,16 +709,20 @@ def test_rule_8_a_trail_that_refuses_for_another_reason_ends_the_session(moved: 
         agent.resume(run_id)
 
 
-def test_rule_7_a_start_that_was_cut_off_between_the_trail_and_the_store_is_made_again() -> None:
+@pytest.mark.parametrize("times", [1, 3])
+def test_rule_7_a_start_that_was_cut_off_between_the_trail_and_the_store_is_made_again(
+    times: int,
+) -> None:
     class Dies(MemoryStore):
         def commit(self, *args: Any, **options: Any) -> None:
             raise KeyboardInterrupt
 
     calls: list[str] = []
     audit, run_id = MemoryAuditSink(), 64 * "5"
-    with pytest.raises(KeyboardInterrupt):
-        Agent([], script(), store=Dies(), audit=audit).run("save", run_id=run_id)
-    assert [record.event for record in audit.records] == ["run_started"]
+    for _ in range(times):
+        with pytest.raises(KeyboardInterrupt):
+            Agent([], script(), store=Dies(), audit=audit).run("save", run_id=run_id)
+    assert [record.event for record in audit.records] == ["run_started"] * times
     agent = Agent([writer(calls)], script(SAVE), policy=FREE, store=MemoryStore(), audit=audit)
     state = agent.run("save", run_id=run_id)
     assert (state.status.value, calls) == ("completed", ["x"])

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from scikitplot.agent import SqliteStore, StateError
+from scikitplot.agent import Agent, Decision, MemoryStore, SqliteStore, StateError
 
 from .test_stores import RUN, head, in_threads
 
@@ -154,3 +154,22 @@ def test_an_argument_that_is_none_is_refused_and_no_file_is_made(
     with pytest.raises(error, match=message):
         SqliteStore(*arguments, **options)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_damaged_row_that_a_state_was_saved_after_is_one_error(tmp_path: Path) -> None:
+    class Dies(MemoryStore):
+        def commit(self, *args: Any, **options: Any) -> None:
+            if self.runs():
+                raise KeyboardInterrupt
+            super().commit(*args, **options)
+
+    store, path = Dies(), tmp_path / "trail.db"
+    with SqliteStore(path) as trail:
+        agent = Agent([], lambda state, tools: Decision.finish(1), store=store, audit=trail)
+        with pytest.raises(KeyboardInterrupt):
+            agent.run("ends in the trail alone", run_id=RUN)
+        with sqlite3.connect(path) as connection:
+            connection.execute("update agent_record set body = '{' where seq = 0")
+        connection.close()
+        with pytest.raises(StateError, match="the trail does not hold record 0"):
+            agent.resume(RUN)

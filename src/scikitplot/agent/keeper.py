@@ -14,7 +14,7 @@ import inspect
 from typing import Any
 
 from .approval import check_run_id
-from .audit import AuditHead
+from .audit import AuditHead, AuditRecord
 from .audit.base import check_key
 from .effects import Commit, StopRequest, TrailMoved
 from .errors import AuditError, StateError
@@ -92,18 +92,20 @@ class Keeper:
         return None
 
     def begin(self, run_id: str) -> AuditHead | None:
-        """Return what the trail of a new run goes on from: the record of a start that was cut off.
+        """Return what the trail of a new run goes on from: the records of starts that were cut off.
 
         Raises `ValueError` if the store or the trail knows the run already.
         """
         if self._store is not None and self._store.load(run_id) is not None:
             raise ValueError("run_id names a run that the store holds; a run id is used once")
         held = self._audit.head(run_id)
-        # Its first record alone, and no state: the process died between the two. A process that is
-        # just there is refused by the trail then, or this one by the store.
-        if held is None or (self._store is not None and held[0] == 0):
-            return None if held is None else AuditHead(*held)
-        raise ValueError("run_id names a run that the trail holds; a run id is used once")
+        if held is None:
+            return None
+        # Starts alone, and no state: each process died between the two. A process that is just
+        # there is refused by the trail then, or this one by the store.
+        if self._store is None or not all(map(_is_a_start, self._audit.read(run_id))):
+            raise ValueError("run_id names a run that the trail holds; a run id is used once")
+        return AuditHead(*held)
 
     def load(self, state: RunState | str) -> tuple[str, list[str]]:
         """Return the head and the steps of a run, as the store holds them where there is one."""
@@ -155,7 +157,8 @@ class Keeper:
         return held, held.seq - known.seq
 
     def _digest_at(self, run_id: str, seq: int) -> str | None:
-        return next((r.digest for r in self._audit.read(run_id) if r.seq == seq), None)
+        lines = (line for line in self._audit.read(run_id) if isinstance(line, AuditRecord))
+        return next((record.digest for record in lines if record.seq == seq), None)
 
 
 def _only_stops(head: Head, commit: Commit) -> bool:
@@ -167,6 +170,10 @@ def _only_stops(head: Head, commit: Commit) -> bool:
         and head.revision == commit.revision + 1
         and head.audit_head == commit.known
     )
+
+
+def _is_a_start(line: Any) -> bool:
+    return isinstance(line, AuditRecord) and line.event == "run_started"
 
 
 def _takes_records(store: Any) -> bool:
