@@ -699,3 +699,12 @@ def test_a_price_that_is_none_fails_the_run(cost: Any) -> None:
     error, _ = error_of("native", chat_text("3"), prices=lambda usage: cost)
     assert isinstance(error, (TypeError, ValueError))
     assert "prices" in str(error)
+
+
+def test_what_replies_that_were_of_no_use_consumed_is_in_the_runs_usage() -> None:
+    """Whoever asks three times for nothing has paid three times."""
+    state, server = run_one("native", chat_text(""), repair_attempts=2)
+    assert len(server.requests) == 3
+    assert state.stop_reason == "planner_failed"
+    each = fake.OPENAI_USAGE["prompt_tokens"] + fake.OPENAI_USAGE["completion_tokens"]
+    assert state.usage.tokens == 3 * each > 0

@@ -13,6 +13,7 @@ from typing import NamedTuple, TypeAlias
 from .approval import ApprovalRequest
 from .audit import AuditHead, AuditRecord
 from .calls import Call
+from .decision import Usage
 from .state import RunState
 from .tools import Tool
 from .values import JSON
@@ -105,3 +106,4 @@ class Raised(NamedTuple):
 
     code: str
     error: str
+    usage: Usage | None = None  # what a planner consumed all the same

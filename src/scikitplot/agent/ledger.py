@@ -165,6 +165,10 @@ class Ledger:
     def count_decision(self, usage: Usage | None) -> None:
         """Count a decision and what it consumed."""
         self.decisions += 1
+        self.count_usage(usage)
+
+    def count_usage(self, usage: Usage | None) -> None:
+        """Count what a planner consumed."""
         if usage is not None:
             self.tokens += usage.tokens
             if usage.cost:

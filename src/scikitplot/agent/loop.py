@@ -161,6 +161,7 @@ class Loop:
     def _decide(self, reply: object, started: float) -> Effects:
         ledger = self._ledger
         if type(reply) is Raised:
+            ledger.count_usage(reply.usage)
             yield from self._fail(reply.code, reply.error)
             return
         if type(reply) is not Decision:

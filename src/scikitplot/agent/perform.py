@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 
 from .background import background
 from .calls import running
+from .decision import Usage
 from .effects import CallTool, Raised
-from .errors import ToolError
+from .errors import ProviderError, ToolError
 from .tools import Tool
 from .values import clean_text, type_name
 
@@ -27,7 +28,16 @@ def ask(who: str, code: str, function: Callable[..., Any], *arguments: Any) -> A
     try:
         return function(*arguments)
     except Exception as error:
-        return Raised(code, f"the {who} raised {type_name(error)}")
+        return _raised(who, code, error)
+
+
+def _raised(who: str, code: str, error: Exception) -> Raised:
+    told, usage = f"the {who} raised {type_name(error)}", None
+    if type(error) is ProviderError:  # ours, so its fields are known; its text is not told either
+        status = error.status
+        told += f" (status {status})" if type(status) is int and 100 <= status <= 999 else ""
+        usage = error.usage if type(error.usage) is Usage else None
+    return Raised(code, told, usage)
 
 
 def call_tool(effect: CallTool) -> Any:
