@@ -10,7 +10,6 @@ Imports `calls` and `values`. Rules that hold here:
 
 from __future__ import annotations
 
-import asyncio
 import threading
 import time
 import warnings
@@ -19,10 +18,13 @@ from concurrent.futures import Future, wait
 from contextlib import AbstractAsyncContextManager, suppress
 from inspect import signature
 from types import TracebackType
-from typing import Any, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 from ..calls import running
 from ..values import check_amount, type_name
+
+if TYPE_CHECKING:
+    import asyncio
 
 __all__ = [
     "CannotAsk",
@@ -124,6 +126,8 @@ class McpSession:
         self._inner = opened.result()
 
     def _run(self, connect: Callable[[], Any], begun: Future[Any], opened: Future[Any]) -> None:
+        import asyncio  # in each function that needs it, since it takes long to import
+
         try:
             asyncio.run(self._live(connect, begun, opened))
         except BaseException as error:  # told to who opens the session, or to who closes it
@@ -135,6 +139,8 @@ class McpSession:
     async def _live(
         self, connect: Callable[[], Any], begun: Future[Any], opened: Future[Any]
     ) -> None:
+        import asyncio
+
         stop = asyncio.Event()
         begun.set_result((asyncio.get_running_loop(), asyncio.current_task(), stop))
         try:
@@ -292,6 +298,8 @@ def ask_on(
 
 
 def _runs_here(loop: asyncio.AbstractEventLoop) -> bool:
+    import asyncio
+
     try:
         return asyncio.get_running_loop() is loop
     except RuntimeError:

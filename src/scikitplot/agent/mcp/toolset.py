@@ -11,7 +11,6 @@ Imports `tools`, `values` and `errors`. Rules that hold here:
 
 from __future__ import annotations
 
-import asyncio
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -179,6 +178,8 @@ async def mcp_tools_async(
     >>> asyncio.run(main()).answer
     {'content': ['noon']}
     """
+    import asyncio  # here, since it takes long to import
+
     choice = _Choice.of(only, exclude, prefix, effects, scopes, costs, timeout)
     check_session("session", session)
     loop = asyncio.get_running_loop()
