@@ -24,6 +24,7 @@ from scikitplot.agent.effects import AskApprover, AskPlanner, CallTool, CheckAns
 from scikitplot.agent.gates import Rules
 from scikitplot.agent.ledger import Ledger
 from scikitplot.agent.loop import Loop
+from scikitplot.agent.signing import ApprovalKeys
 from scikitplot.agent.state.head import read_head
 from scikitplot.agent.watch import Watch
 
@@ -109,8 +110,12 @@ class ByHand:
         done: Callable[..., Any] | None = None,
         store: dict[str, Any] | None = None,
         audit: list[Any] | None = None,
+        approval_keys: dict[str, bytes] | None = None,
+        now: Callable[[], float] | None = None,
     ) -> None:
-        self.rules = Rules(Toolset(tools), policy or Policy(), limits or Limits())
+        keys = None if approval_keys is None else ApprovalKeys(approval_keys)
+        self.rules = Rules(Toolset(tools), policy or Policy(), limits or Limits(), keys)
+        self.now = self.clock if now is None else now
         self.planner, self.approver, self.done = planner, approver, done
         self.store = {} if store is None else store
         self.records: list[Any] = [] if audit is None else audit
@@ -120,7 +125,7 @@ class ByHand:
         return float(next(self.time))
 
     def run(self, goal: str = "goal") -> RunState:
-        ledger = Ledger(f"{next(self._ids):064x}", goal, Watch(self.clock, self.clock))
+        ledger = Ledger(f"{next(self._ids):064x}", goal, Watch(self.clock, self.now))
         return self._drive(ledger, self._loop(ledger).start("0" * 64))
 
     def resume(self, state: RunState, approvals: Sequence[Approval] = ()) -> RunState:
@@ -130,7 +135,7 @@ class ByHand:
             return RunState.view(text, steps)
         request = head.open.request if head.open else None
         answers = agreed_answers_to(request.digest, approvals) if request else []
-        ledger = Ledger.resumed(head, text, steps, head.audit_head, Watch(self.clock, self.clock))
+        ledger = Ledger.resumed(head, text, steps, head.audit_head, Watch(self.clock, self.now))
         return self._drive(ledger, self._loop(ledger).resume(head.open, answers, 0))
 
     def _loop(self, ledger: Ledger) -> Loop:

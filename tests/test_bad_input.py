@@ -244,7 +244,7 @@ REQUEST: Any = (
         (lambda: Approval("a" * 64, True, ""), ValueError, "approver"),
         (lambda: Approval("a" * 64, True, 3), TypeError, "approver"),
         (lambda: Approval("a" * 64, True, "\ud800"), ValueError, "approver"),
-        (lambda: Approval("a" * 64, True, "ann", None), TypeError, "reason"),
+        (lambda: Approval("a" * 64, True, "ann", reason=None), TypeError, "reason"),
         (lambda: replace(REQUEST, digest="x"), ValueError, "digest"),
         (lambda: replace(REQUEST, step="1"), TypeError, "step"),
         (lambda: replace(REQUEST, arguments=None), TypeError, "arguments"),

@@ -372,7 +372,7 @@ def test_rule_5_a_refusal_is_the_outcome_and_the_tool_never_runs(driver: Any) ->
     calls: list[str] = []
     runner = driver([writer(calls)], script(SAVE), policy=WRITES)
     paused = runner.run()
-    no = [Approval(paused.pending.digest, False, "ann", "not today")]
+    no = [Approval(paused.pending.digest, False, "ann", reason="not today")]
     state = runner.resume(paused, no)
     assert codes(state)[0] == "approval_denied"
     assert "not today" in state.steps[0].error

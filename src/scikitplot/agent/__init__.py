@@ -23,6 +23,7 @@ from .models import ModelPlanner, ModelUsage, anthropic, model_planner, openai_c
 from .policy import Limits, Policy
 from .recovery import Recovered, recover
 from .redaction import Disclosure
+from .signing import sign_approval
 from .state import InFlight, RunState, RunStatus, RunUsage, Step, StepOutcome, Steps
 from .stores import MemoryStore, SavedRun, SqliteStore, SqlStore, StateStore
 from .tools import Tool, ToolEffect
@@ -79,6 +80,7 @@ __all__ = [
     "read_audit",
     "recover",
     "schema",
+    "sign_approval",
     "tool",
     "verify_audit",
 ]

@@ -9,10 +9,16 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from .approval import Approval, ApprovalRequest, agreed_answers_to, check_run_id
+from .approval import (
+    Approval,
+    ApprovalRequest,
+    agreed_answers_to,
+    check_approvals,
+    check_run_id,
+)
 from .audit import AuditSink, MemoryAuditSink
 from .decision import Decision
 from .effects import (
@@ -30,6 +36,7 @@ from .ledger import Ledger
 from .loop import Effects, Loop
 from .perform import ask, call_tool
 from .policy import Limits, Policy
+from .signing import ApprovalKeys
 from .state import RunState, RunStatus
 from .state.head import check_steps, read_head
 from .stores import StateStore
@@ -70,10 +77,15 @@ class Agent:
         (`argument` is None) and of the answer (`tool` is None too). Where that is not the value,
         the record holds a salted commitment to it, which `RunState.disclose` opens. Where it
         raises, nothing is shown. It does not see a decision's `reason`, a `ToolError` or the goal.
+    approval_keys : mapping of str to bytes, or None, default=None
+        The key of each approver. An answer that is not signed with it (`sign_approval`) is recorded
+        and ignored; `approver` alone may answer without a signature. None takes every name as it is
+        claimed.
     clock : callable or None, default=None
         Gives seconds, for limits and the times of steps; None is `time.monotonic`.
     now : callable or None, default=None
-        Gives the wall-clock time that the trail shows; None is `time.time`.
+        Gives the wall-clock time that the trail shows and `Policy.approval_seconds` counts by; None
+        is `time.time`.
 
     Raises
     ------
@@ -107,6 +119,7 @@ class Agent:
         audit: AuditSink | None = None,
         store: StateStore | None = None,
         redact: Callable[[str | None, str | None, JSON], JSON] | None = None,
+        approval_keys: Mapping[str, bytes] | None = None,
         clock: Callable[[], float] | None = None,
         now: Callable[[], float] | None = None,
     ) -> None:
@@ -136,6 +149,7 @@ class Agent:
         self.audit: Any = MemoryAuditSink() if audit is None else audit
         self.store = store
         self.redact = redact
+        self._keys = None if approval_keys is None else ApprovalKeys(approval_keys)
         self._has_own_trail = audit is None
         self._driven: set[str] = set()  # the runs that this object drives now
         self._stops: dict[str, str] = {}  # of them, those that are to stop, and why
@@ -190,8 +204,9 @@ class Agent:
         state : RunState or str
             The saved state, or its run id, which is read from the store.
         approvals : iterable of Approval, default=()
-            Answers. Those that name the pending request are used, others are none. All gates run
-            again on the tools, the policy and the limits as they are now.
+            Answers. Those that name the pending request and count by the policy and the keys are
+            used and kept until there are enough; others are none. All gates run again on the tools,
+            the policy and the limits as they are now.
 
         Returns
         -------
@@ -226,7 +241,7 @@ class Agent:
         >>> agent.resume(paused.run_id, approvals=[yes]).answer
         'sent'
         """
-        return self._resume(state, _check_approvals(approvals))
+        return self._resume(state, check_approvals(approvals))
 
     def stop(self, run_id: str, reason: str = "") -> None:
         """Ask that a run ends, as ``stopped`` and ``cancelled``, before its next decision.
@@ -298,6 +313,8 @@ class Agent:
         text, steps = kept.load(state)
         head = read_head(text)
         check_steps(head, len(steps))
+        if self.store is None:
+            head = head.without_asked()  # the caller could have written them
         if isinstance(state, str) and head.run_id != state:
             raise StateError("the store returned another run than the one it was asked for")
         if head.status.has_ended:
@@ -319,7 +336,7 @@ class Agent:
     def _loop(self, ledger: Ledger) -> Loop:
         return Loop(
             ledger,
-            Rules(self.tools, self.policy, self.limits),
+            Rules(self.tools, self.policy, self.limits, self._keys),
             has_approver=self.approver is not None,
             has_done=self.done is not None,
         )
@@ -357,17 +374,6 @@ class Agent:
     def __repr__(self) -> str:
         names = [tool.name for tool in self.tools]
         return f"Agent(tools={names}, limits={self.limits})"
-
-
-def _check_approvals(approvals: object) -> list[Approval]:
-    if isinstance(approvals, (str, bytes, Approval)) or not isinstance(approvals, Iterable):
-        raise TypeError(f"approvals must be an iterable of Approval, not {type_name(approvals)}")
-    checked = []
-    for approval in approvals:
-        if type(approval) is not Approval:
-            raise TypeError(f"approvals must hold Approval objects, not {type_name(approval)}")
-        checked.append(approval)
-    return checked
 
 
 def _check_methods(name: str, value: object, methods: tuple[str, ...]) -> None:

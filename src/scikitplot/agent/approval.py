@@ -10,7 +10,7 @@ from __future__ import annotations
 import hmac
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from .tools import Tool, ToolEffect
 from .values import JSON, check_text, check_type, digest, type_name
@@ -20,9 +20,10 @@ __all__ = [
     "ApprovalRequest",
     "action_digest",
     "agreed_answers_to",
-    "answers_to",
+    "check_approvals",
     "check_run_id",
     "is_digest",
+    "same_digest",
 ]
 
 _DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
@@ -31,6 +32,11 @@ _DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
 def is_digest(value: object) -> bool:
     """Return whether `value` is 64 lower-case hexadecimal digits, as run ids and digests are."""
     return type(value) is str and _DIGEST.fullmatch(value) is not None
+
+
+def same_digest(one: str, other: str) -> bool:
+    """Return whether two digests are the same, compared in constant time."""
+    return hmac.compare_digest(one, other)
 
 
 def check_run_id(run_id: object) -> str:
@@ -157,9 +163,11 @@ class Approval:
     granted : bool
         True runs the action once; False refuses it.
     approver : str
-        Who says so. Nothing here proves it: the record shows the name as it was claimed.
+        Who says so. Without a signature nothing here proves it, and the record says so.
     reason : str, default=""
         Why; the planner reads the reason of a refusal.
+    signature : str or None, default=None
+        What `sign_approval` adds: 64 hexadecimal digits.
 
     Raises
     ------
@@ -176,7 +184,8 @@ class Approval:
     digest: str
     granted: bool
     approver: str
-    reason: str = ""
+    reason: str = field(default="", kw_only=True)
+    signature: str | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         if type(self.digest) is not str:
@@ -188,6 +197,9 @@ class Approval:
         if not check_text("approver", self.approver, 1_000):
             raise ValueError("approver is empty; name who answers")
         check_text("reason", self.reason)
+        check_type("signature", self.signature, str, type(None))
+        if self.signature is not None and not is_digest(self.signature):
+            raise ValueError("signature must be 64 lower-case hexadecimal digits")
 
     def to_dict(self) -> dict[str, JSON]:
         """Return the answer as JSON."""
@@ -196,12 +208,20 @@ class Approval:
             "granted": self.granted,
             "approver": self.approver,
             "reason": self.reason,
+            "signature": self.signature,
         }
 
 
-def answers_to(wanted: str, answers: Iterable[Approval]) -> list[Approval]:
-    """Return the answers to the request of digest `wanted`, compared in constant time."""
-    return [answer for answer in answers if hmac.compare_digest(answer.digest, wanted)]
+def check_approvals(approvals: object) -> list[Approval]:
+    """Return the approvals that were handed in, or raise an error that names the argument."""
+    if isinstance(approvals, (str, bytes, Approval)) or not isinstance(approvals, Iterable):
+        raise TypeError(f"approvals must be an iterable of Approval, not {type_name(approvals)}")
+    checked = []
+    for approval in approvals:
+        if type(approval) is not Approval:
+            raise TypeError(f"approvals must hold Approval objects, not {type_name(approval)}")
+        checked.append(approval)
+    return checked
 
 
 def agreed_answers_to(wanted: str, answers: Iterable[Approval]) -> list[Approval]:
@@ -212,7 +232,7 @@ def agreed_answers_to(wanted: str, answers: Iterable[Approval]) -> list[Approval
     ValueError
         If two of them disagree.
     """
-    found = answers_to(wanted, answers)
+    found = [answer for answer in answers if same_digest(answer.digest, wanted)]
     if len({answer.granted for answer in found}) > 1:
         raise ValueError("approvals: two answers to one request disagree; pass the one that holds")
     return found

@@ -16,8 +16,11 @@ from decimal import Decimal
 from difflib import get_close_matches
 from typing import NamedTuple, TypeAlias
 
-from .approval import Approval, ApprovalRequest, action_digest, answers_to
+from .answers import Answer, counted, why_late
+from .approval import ApprovalRequest, action_digest, same_digest
 from .policy import Limits, Policy
+from .schema import Problem
+from .signing import ApprovalKeys
 from .state.head import OpenStep
 from .tools import Tool
 from .toolset import Toolset
@@ -49,6 +52,7 @@ class Rules(NamedTuple):
     tools: Toolset
     policy: Policy
     limits: Limits
+    keys: ApprovalKeys | None = None  # what proves who answers
 
 
 class Denial(NamedTuple):
@@ -81,7 +85,8 @@ class Proposal:
     repeats: int  # how often the same was proposed directly before
     salt: str | None = None  # of the run, where its trail does not show all
     request: ApprovalRequest | None = None  # what a person was asked
-    answers: Sequence[Approval] = ()  # to the request, or to this very action
+    answers: Sequence[Answer] = ()  # to the request, or to this very action
+    now: float = 0.0  # wall-clock time, where there is a request
     tool: Tool | None = None  # put in by Validation
     _digest: str = ""
 
@@ -130,17 +135,12 @@ def validation(proposal: Proposal, rules: Rules) -> Denial | None:
     if proposal.arguments is None:
         return Denial("validation", "invalid_arguments", f"arguments{proposal.fault}")
     problems = tool.problems(proposal.arguments)
-    if problems:
-        told = "; ".join(str(problem) for problem in problems[:_MAX_PROBLEMS])
-        more = len(problems) - _MAX_PROBLEMS
-        told += f"; and {more} more" if more > 0 else ""
-        return Denial("validation", "invalid_arguments", clean_text(told))
-    return None
+    return Denial("validation", "invalid_arguments", _told(problems)) if problems else None
 
 
 def permissions(proposal: Proposal, rules: Rules) -> Denial | None:
-    """Ask whether the policy allows the tool and its kind of effect."""
-    tool, policy = _tool(proposal), rules.policy
+    """Ask whether the policy allows the tool, its kind of effect and these arguments."""
+    (tool, arguments), policy = proposal.passed(), rules.policy
     if not policy.allows_tool(tool.name):
         return Denial("permissions", "tool_denied", "the policy does not allow this tool")
     if tool.effect not in policy.allow_effects:
@@ -149,6 +149,10 @@ def permissions(proposal: Proposal, rules: Rules) -> Denial | None:
             "effect_denied",
             f"the policy does not allow effect {tool.effect.value!r}",
         )
+    problems = policy.arguments.problems(tool.name, arguments)
+    if problems:
+        told = f"the policy's rule on the arguments of {tool.name!r}: {_told(problems)}"
+        return Denial("permissions", "arguments_denied", told)
     return None
 
 
@@ -185,33 +189,52 @@ def budget(proposal: Proposal, rules: Rules) -> Denial | None:
 
 
 def approval(proposal: Proposal, rules: Rules) -> Denial | Ask | None:
-    """Ask whether a person approved this exact action, where the policy wants that.
+    """Ask whether enough people approved this exact action in time, where something asks for that.
 
-    Who was asked once must answer, even if the policy no longer asks.
+    Who was asked once must answer, even if nothing asks any more.
     """
-    request = proposal.request
-    reasons = rules.policy.reasons_to_ask(_tool(proposal))
-    if request is not None:
-        reasons = request.reasons
-    elif not reasons:
+    request, policy = proposal.request, rules.policy
+    reasons = _reasons_to_ask(proposal, rules) if request is None else request.reasons
+    if request is None and not reasons:
         return None
-    asked = proposal.digest() if request is None else request.digest
-    answers = answers_to(asked, proposal.answers)
-    if not answers:
+    wanted = proposal.digest() if request is None else request.digest
+    granted = set()
+    for answer in counted(proposal.answers, wanted, policy, rules.keys):
+        said = answer.approval
+        late = None if request is None else why_late(answer.received_at, request, policy)
+        if late is not None:
+            return Denial("approval", "approval_expired", f"the answer came too late: {late}")
+        if said.granted is not True:
+            reason = f": {said.reason}" if said.reason else ""
+            error = clean_text(f"a person refused this call{reason}")
+            return Denial("approval", "approval_denied", error)
+        granted.add(said.approver)
+    if len(granted) < policy.approvals_needed:
+        late = None if request is None else why_late(proposal.now, request, policy)
+        if request is not None and late is not None and proposal.now > request.requested_at:
+            told = f"{len(granted)} of {policy.approvals_needed} approvals came in time: {late}"
+            return Denial("approval", "approval_expired", told)
         return Ask(reasons)
-    for answer in answers:
-        if answer.granted is not True:
-            reason = f": {answer.reason}" if answer.reason else ""
-            return Denial(
-                "approval", "approval_denied", clean_text(f"a person refused this call{reason}")
-            )
-    if asked != proposal.digest():
+    if not same_digest(wanted, proposal.digest()):
         return Denial(
             "approval",
             "approval_stale",
             "the action changed since it was approved; propose it again",
         )
     return None
+
+
+def _reasons_to_ask(proposal: Proposal, rules: Rules) -> tuple[str, ...]:
+    """Return why a person must decide, from all that may ask; empty where nothing does."""
+    policy = rules.policy
+    reasons = policy.reasons_to_ask(*proposal.passed())
+    may = policy.approvals_needed if policy.approvers is None else len(policy.approvers)
+    if reasons and may < policy.approvals_needed:
+        told = (
+            f"{policy.approvals_needed} approvals are needed, and the policy names {may} approvers"
+        )
+        reasons = (*reasons, told)
+    return reasons
 
 
 GATES: tuple[tuple[str, Gate], ...] = (
@@ -252,7 +275,7 @@ def why_not_again(saved: OpenStep, proposal: Proposal, tools: Toolset) -> str | 
         return f"the call was cut off and its tool is gone{UNKNOWN}"
     if not tool.idempotent:
         return f"the call was cut off and is not idempotent{UNKNOWN}"
-    if proposal.digest() != saved.digest:
+    if saved.digest is None or not same_digest(proposal.digest(), saved.digest):
         return f"the call was cut off and its tool changed since{UNKNOWN}"
     return None
 
@@ -260,6 +283,12 @@ def why_not_again(saved: OpenStep, proposal: Proposal, tools: Toolset) -> str | 
 def _tool(proposal: Proposal) -> Tool:
     assert proposal.tool is not None, "Validation comes first"
     return proposal.tool
+
+
+def _told(problems: Sequence[Problem]) -> str:
+    told = "; ".join(str(problem) for problem in problems[:_MAX_PROBLEMS])
+    more = len(problems) - _MAX_PROBLEMS
+    return clean_text(f"{told}; and {more} more" if more > 0 else told)
 
 
 def _unknown(name: str, tools: Toolset) -> str:

@@ -21,38 +21,14 @@ from .effects import Commit, StopRequest, TrailMoved
 from .redaction import Redact, redact_decision, redact_result
 from .state import RunState, RunStatus, StepOutcome
 from .state.fields import optional_text
-from .state.head import Head, head_text, open_text
+from .state.head import Head, answer_dict, head_text, open_text
 from .state.step import saved_decision, step_text
 from .tools import Tool
 from .values import add_exactly, encode, exact, quote
 from .watch import Watch
+from .working import WorkingStep
 
-__all__ = ["Ledger", "WorkingStep"]
-
-
-class WorkingStep:
-    """The step that is being worked on; its decision is a text already."""
-
-    __slots__ = (
-        "action",
-        "approvals",
-        "attempt",
-        "decision",
-        "history",
-        "request",
-        "started",
-        "started_text",
-    )
-
-    def __init__(self, decision: str, started: float, history: str) -> None:
-        self.decision = decision
-        self.started = started
-        self.started_text = repr(started)
-        self.history = history
-        self.action: str | None = None
-        self.attempt = 0
-        self.request: ApprovalRequest | None = None
-        self.approvals: Sequence[Approval] = ()
+__all__ = ["Ledger"]
 
 
 class Ledger:
@@ -152,7 +128,7 @@ class Ledger:
             saved = head.open
             call = WorkingStep(saved_decision(saved.decision), saved.started, saved.history)
             call.action, call.attempt = saved.digest, saved.attempt
-            call.request, call.approvals = saved.request, saved.approvals
+            call.request, call.answers, call.recorded = saved.request, saved.answers, saved.recorded
             ledger.open = call
         return ledger
 
@@ -210,16 +186,23 @@ class Ledger:
             ),
         )
 
-    def ignore_answer(self, error: str) -> None:
-        """Record that the approver's answer was none; the run still waits."""
-        self.record("approval_ignored", f'{{"error":{quote(error)},"step":{len(self.steps)}}}')
+    def ignore_answer(self, error: str, answer: Approval | None = None) -> None:
+        """Record that an answer was none, or changes nothing; the run still waits."""
+        approver, granted = (None, None) if answer is None else (answer.approver, answer.granted)
+        told = {"approver": approver, "error": error, "granted": granted, "step": len(self.steps)}
+        self.record("approval_ignored", encode(told))
+
+    def record_answers(self, step: WorkingStep) -> None:
+        """Record the answers that are not in the trail yet."""
+        for answer in step.answers[step.recorded :]:
+            self.record("approval", encode({**answer_dict(answer), "step": len(self.steps)}))
+        step.recorded = len(step.answers)
 
     def take_answers(self, step: WorkingStep) -> None:
         """Record the answers to the step's request; the run waits no more."""
         self.status = RunStatus.RUNNING
         if step.request is not None:
-            for approval in step.approvals:
-                self.record("approval", encode({**approval.to_dict(), "step": len(self.steps)}))
+            self.record_answers(step)
             step.request = None
 
     def deny(self, gate: str, code: str, error: str) -> None:
@@ -386,5 +369,6 @@ class Ledger:
             step.action,
             step.attempt,
             step.request,
-            step.approvals,
+            step.answers,
+            step.recorded,
         )

@@ -27,7 +27,8 @@ from collections.abc import Generator, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from .approval import Approval, ApprovalRequest
+from .answers import receive
+from .approval import Approval, ApprovalRequest, same_digest
 from .calls import Call
 from .decision import Decision
 from .effects import (
@@ -41,12 +42,13 @@ from .effects import (
     TrailMoved,
 )
 from .gates import UNKNOWN, Ask, Denial, Proposal, Rules, judge, why_not_again
-from .ledger import Ledger, WorkingStep
+from .ledger import Ledger
 from .state import RunStatus, Step, StepOutcome
 from .state.head import OpenStep
 from .state.step import decision_text, recorded_decision
 from .stops import stop_for
 from .values import JSON, InvalidValue, ValueTooLarge, admit, clean_text, encode, type_name
+from .working import WorkingStep
 
 __all__ = ["Loop"]
 
@@ -61,7 +63,7 @@ class Loop:
     ledger : Ledger
         The run's account.
     rules : Rules
-        Tools, policy and limits.
+        Tools, policy, limits and keys.
     has_approver, has_done : bool
         Whether there is somebody to ask.
     """
@@ -98,28 +100,35 @@ class Loop:
         """
         ledger = self._ledger
         ledger.watch.tick()
-        if ledger.open is not None:
-            ledger.open.approvals = (*ledger.open.approvals, *answers)
+        step, ignored = ledger.open, []
+        if step is not None and answers:
+            ignored = self._receive(step, answers, was_asked=False)
+        recorded = 0 if step is None else step.recorded
         yield from self._commit()  # the claim: with a store, whoever comes second fails here
         moved: TrailMoved | None = None
         while True:
             more = 0 if moved is None else moved.ahead
             ledger.record("resumed", encode({"ahead": ahead + more, **self._terms()}))
+            if step is not None:
+                step.recorded = recorded
+                ledger.record_answers(step)
+            for answer, fault in ignored:
+                ledger.ignore_answer(fault, answer)
             moved = yield from self._commit()
             if moved is None:
                 break
             ledger.chain_after(moved)
-        if saved is not None and ledger.open is not None:
+        if saved is not None and step is not None:
             if ledger.stop is not None:
-                yield from self._leave(saved, ledger.open)
+                yield from self._leave(saved, step)
             elif saved.decision.kind == "finish":
                 yield from self._check(encode(saved.decision.answer))
             else:
-                yield from self._reopen(saved, ledger.open)
+                yield from self._reopen(saved, step)
         yield from self._go_on()
 
     def _terms(self) -> dict[str, JSON]:
-        tools, policy, limits = self._rules
+        tools, policy, limits, _ = self._rules
         return {"limits": limits.to_dict(), "policy": policy.to_dict(), "tools": tools.digest}
 
     def _go_on(self) -> Effects:
@@ -215,7 +224,8 @@ class Loop:
             self._repeats(decision.tool, text),
             ledger.salt,
             step.request,
-            step.approvals,
+            step.answers,
+            0.0 if step.request is None else ledger.watch.time(),
         )
 
     def _repeats(self, tool: str | None, text: str) -> int:
@@ -237,11 +247,9 @@ class Loop:
         """Take a proposed call through the gates, and to its end if it gets that far."""
         ledger = self._ledger
         verdict = judge(proposal, self._rules)
-        if type(verdict) is Ask:
-            answer = yield from self._ask(proposal, step, verdict)
-            if answer is None:
+        while type(verdict) is Ask:
+            if not (yield from self._ask(proposal, step, verdict)):
                 return
-            step.approvals = proposal.answers = (answer,)
             verdict = judge(proposal, self._rules)
         ledger.take_answers(step)
         if type(verdict) is Denial:
@@ -253,30 +261,47 @@ class Loop:
         else:
             yield from self._call(proposal, step)
 
-    def _ask(
-        self, proposal: Proposal, step: WorkingStep, ask: Ask
-    ) -> Generator[Effect, Any, Approval | None]:
-        """Ask a person; the run is paused while it waits, and stays so without an answer."""
+    def _ask(self, proposal: Proposal, step: WorkingStep, ask: Ask) -> Generator[Effect, Any, bool]:
+        """Ask a person; return whether one more answer counts. Without one the run stays paused."""
         ledger = self._ledger
         request = step.request
         if request is None:
+            step.answers, step.recorded = (), 0  # to an earlier request: who is asked anew answers
             request = proposal.request = proposal.ask(ask.reasons, ledger.watch.time())
             ledger.ask(step, request)
             yield from self._commit()
+        elif step.recorded < len(step.answers):  # one of several that are needed
+            ledger.record_answers(step)
+            yield from self._commit()
         if not self._has_approver:
-            return None
+            return False
         asked = replace(request, arguments=json.loads(proposal.text))
         ledger.watch.tick()
         answer = yield AskApprover(asked)
         ledger.watch.skip()
         if answer is None:
-            return None
+            return False
         fault = _answer_fault(answer, request)
-        if fault is not None:
-            ledger.ignore_answer(fault)
+        ignored = [(None, fault)] if fault else self._receive(step, [answer], was_asked=True)
+        for approval, why in ignored:
+            ledger.ignore_answer(why, approval)
             yield from self._commit()
-            return None
-        return answer  # type: ignore[no-any-return]
+            return False
+        proposal.answers = step.answers
+        proposal.now = step.answers[-1].received_at
+        return True
+
+    def _receive(
+        self, step: WorkingStep, given: Sequence[Approval], *, was_asked: bool
+    ) -> list[tuple[Approval | None, str]]:
+        """Keep the answers that count; return the others with why they do not."""
+        assert step.action is not None, "there is a request"
+        (_, policy, _, keys), time = self._rules, self._ledger.watch.time()
+        kept, ignored = receive(
+            step.action, given, step.answers, time, policy, keys, was_asked=was_asked
+        )
+        step.answers = (*step.answers, *kept)
+        return list(ignored)
 
     def _call(self, proposal: Proposal, step: WorkingStep) -> Effects:
         ledger = self._ledger
@@ -365,6 +390,6 @@ def _answer_fault(answer: object, request: ApprovalRequest) -> str | None:
         return answer.error
     if type(answer) is not Approval:
         return f"the approver returned a {type_name(answer)}, not an Approval or None"
-    if answer.digest != request.digest:
+    if not same_digest(answer.digest, request.digest):
         return "the approver answered another request"
     return None

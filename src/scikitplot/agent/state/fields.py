@@ -99,6 +99,13 @@ class Fields:
             raise self.wrong(field, "must be a whole number of at least 0")
         return value
 
+    def time(self, field: str) -> float:
+        """Return a wall-clock time, which may lie before the epoch."""
+        value = self._fields[field]
+        if type(value) is not float or not math.isfinite(value):
+            raise self.wrong(field, "must be a finite float")
+        return value
+
     def number(self, field: str) -> float:
         """Return a finite number of at least 0."""
         value = self._fields[field]

@@ -8,6 +8,7 @@ from decimal import Decimal
 from enum import Enum
 from typing import NamedTuple
 
+from ..answers import ASKED, CLAIMED, SIGNED, Answer
 from ..approval import Approval, ApprovalRequest, is_digest
 from ..audit import AuditHead
 from ..decision import Decision
@@ -22,6 +23,7 @@ __all__ = [
     "OpenStep",
     "RunStatus",
     "RunUsage",
+    "answer_dict",
     "check_steps",
     "head_text",
     "open_text",
@@ -95,7 +97,8 @@ class OpenStep(NamedTuple):
     digest: str | None  # of the action; None for a finish
     attempt: int  # calls that were started
     request: ApprovalRequest | None
-    approvals: tuple[Approval, ...]  # answers to the request
+    answers: tuple[Answer, ...]  # to the request
+    recorded: int  # of them, how many are in the trail
 
 
 class Head(NamedTuple):
@@ -115,6 +118,14 @@ class Head(NamedTuple):
     audit_head: AuditHead
     open: OpenStep | None
     salt: str | None  # of what its trail does not show
+
+    def without_asked(self) -> Head:
+        """Return the head without the answers that the agent itself is said to have asked for."""
+        if self.open is None or self.open.request is None:
+            return self
+        answers = tuple(answer for answer in self.open.answers if answer.identity != ASKED)
+        recorded = min(self.open.recorded, len(answers))
+        return self._replace(open=self.open._replace(answers=answers, recorded=recorded))
 
 
 def head_text(
@@ -151,7 +162,8 @@ def open_text(
     action: str | None,
     attempt: int,
     request: ApprovalRequest | None,
-    approvals: Sequence[Approval],
+    answers: Sequence[Answer],
+    recorded: int,
 ) -> str:
     """Return the canonical text of an open step; `decision` and `started` are texts already."""
     asked = "null"
@@ -164,18 +176,34 @@ def open_text(
                 "scopes": list(request.scopes),
             }
         )
-    answers = encode([approval.to_dict() for approval in approvals]) if approvals else "[]"
+    saved = encode([answer_dict(answer) for answer in answers]) if answers else "[]"
     return (
-        f'{{"approvals":{answers},"attempt":{attempt},"decision":{decision},'
-        f'"digest":{optional_text(action)},"history":"{history}","request":{asked},'
-        f'"started":{started},"step":{step}}}'
+        f'{{"answers":{saved},"attempt":{attempt},"decision":{decision},'
+        f'"digest":{optional_text(action)},"history":"{history}","recorded":{recorded},'
+        f'"request":{asked},"started":{started},"step":{step}}}'
     )
 
 
+def answer_dict(answer: Answer) -> dict[str, JSON]:
+    """Return an answer as JSON, as it is saved and recorded."""
+    approval, received_at, identity = answer
+    return {**approval.to_dict(), "identity": identity, "received_at": received_at}
+
+
 _USAGE = ("cost", "decisions", "seconds", "tokens", "tool_calls")
-_OPEN = ("approvals", "attempt", "decision", "digest", "history", "request", "started", "step")
+_OPEN = (
+    "answers",
+    "attempt",
+    "decision",
+    "digest",
+    "history",
+    "recorded",
+    "request",
+    "started",
+    "step",
+)
 _REQUEST = ("effect", "reasons", "requested_at", "scopes")
-_APPROVAL = ("approver", "digest", "granted", "reason")
+_APPROVAL = ("approver", "digest", "granted", "reason", "signature")
 _HEAD = (
     "answer",
     "audit_head",
@@ -297,14 +325,16 @@ def _read_open(saved: JSON, run_id: str) -> OpenStep | None:
         return None
     fields = Fields("saved state: open", saved, _OPEN)
     decision = read_decision(fields.value("decision"))
-    approvals = _read_approvals(fields)
+    answers, recorded = _read_answers(fields), fields.count("recorded")
+    if recorded > len(answers):
+        raise fields.wrong("recorded", "is more than there are answers")
     step, attempt = fields.count("step"), fields.count("attempt")
     started, history = fields.number("started"), fields.digest("history")
     if decision.kind == "finish":
-        call = approvals, attempt, fields.value("digest"), fields.value("request")
+        call = answers, attempt, fields.value("digest"), fields.value("request")
         if call != ((), 0, None, None):
             raise fields.wrong("decision", "is a finish, which is no call")
-        return OpenStep(decision, step, started, history, None, 0, None, ())
+        return OpenStep(decision, step, started, history, None, 0, None, (), 0)
     action = fields.digest("digest")
     if decision.arguments is None:
         raise fields.wrong("decision", "has no arguments")
@@ -321,22 +351,24 @@ def _read_open(saved: JSON, run_id: str) -> OpenStep | None:
             asked.texts("scopes"),
             asked.texts("reasons"),
             history,
-            asked.number("requested_at"),
+            asked.time("requested_at"),
         )
     elif attempt == 0:
         raise fields.wrong("attempt", "must be at least 1 without a request")
-    return OpenStep(decision, step, started, history, action, attempt, request, approvals)
+    return OpenStep(decision, step, started, history, action, attempt, request, answers, recorded)
 
 
-def _read_approvals(fields: Fields) -> tuple[Approval, ...]:
-    saved = fields.value("approvals")
+def _read_answers(fields: Fields) -> tuple[Answer, ...]:
+    saved = fields.value("answers")
     if type(saved) is not list:
-        raise fields.wrong("approvals", "must be a list")
-    approvals = []
+        raise fields.wrong("answers", "must be a list")
+    answers = []
     for item in saved:
-        parts = Fields("saved state: approval", item, _APPROVAL)
+        parts = Fields("saved state: answer", item, (*_APPROVAL, "identity", "received_at"))
         try:
-            approvals.append(Approval(**{name: parts.value(name) for name in _APPROVAL}))
+            approval = Approval(**{name: parts.value(name) for name in _APPROVAL})
         except (TypeError, ValueError) as error:
-            raise StateError(f"saved state: approval: {error}") from None
-    return tuple(approvals)
+            raise StateError(f"saved state: answer: {error}") from None
+        identity = parts.one_of("identity", [SIGNED, ASKED, CLAIMED])
+        answers.append(Answer(approval, parts.time("received_at"), identity))
+    return tuple(answers)
