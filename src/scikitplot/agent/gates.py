@@ -230,9 +230,7 @@ def _reasons_to_ask(proposal: Proposal, rules: Rules) -> tuple[str, ...]:
     reasons = policy.reasons_to_ask(*proposal.passed())
     may = policy.approvals_needed if policy.approvers is None else len(policy.approvers)
     if reasons and may < policy.approvals_needed:
-        told = (
-            f"{policy.approvals_needed} approvals are needed, and the policy names {may} approvers"
-        )
+        told = f"too few approvers: {policy.approvals_needed} needed, {may} named"
         reasons = (*reasons, told)
     return reasons
 

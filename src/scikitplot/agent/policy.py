@@ -191,9 +191,9 @@ class Policy:
         allowed = self.allow_effects & other.allow_effects
         # Who asks for none of the effects that are left has nothing to free a call from.
         asking = [policy for policy in (self, other) if policy.approval_effects & allowed]
-        free = asking[0].approval_arguments if asking else _NO_RULES
-        if len(asking) == 2:
-            free = free.of_both(other.approval_arguments)
+        free = self.approval_arguments.of_both(other.approval_arguments)
+        if len(asking) == 1:
+            free = asking[0].approval_arguments
         seconds = [s for s in (self.approval_seconds, other.approval_seconds) if s is not None]
         return Policy(
             allowed,
