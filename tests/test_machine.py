@@ -105,6 +105,11 @@ policies = st.builds(
     deny_tools=st.just(()) | st.just(()) | st.sets(st.sampled_from(NAMES), max_size=1),
     approval_effects=st.just(["write", "external"]) | st.sets(effects),
     approval_tools=st.sets(st.sampled_from(NAMES), max_size=1),
+    arguments=st.just({}) | st.just({key: {"properties": {"n": {"maximum": 1}}} for key in NAMES}),
+    approval_arguments=st.just({})
+    | st.just({key: {"properties": {"n": {"const": 1}}} for key in NAMES}),
+    approvals_needed=st.sampled_from([1, 1, 2]),
+    approvers=st.none() | st.just({"person", "approver", "other"}) | st.just({"person"}),
 )
 limits = st.builds(
     Limits,
@@ -222,12 +227,18 @@ class Runs(RuleBasedStateMachine):
             assert saved["usage"]["tool_calls"] <= limit.max_tool_calls
         if limit.max_cost is not None:
             assert Decimal(saved["usage"]["cost"]) <= Decimal(repr(limit.max_cost))
-        if tool.effect in policy.approval_effects or name in policy.approval_tools:
-            answers = [
-                r.data["granted"]
+        assert policy.arguments.problems(name, {"n": n}) == []
+        if policy.reasons_to_ask(tool, {"n": n}):
+            given = [
+                r.data
                 for r in records
                 if r.event == "approval" and r.data["digest"] == call.idempotency_key
             ]
+            answers = [data["granted"] for data in given]
+            granted = {data["approver"] for data in given if data["granted"]}
+            if policy.approvers is not None:
+                granted &= policy.approvers
+            assert len(granted) >= policy.approvals_needed
             # The last one: a refusal may stand before it that a crash kept out of the state, so
             # that the person was asked again.
             assert answers[-1:] == [True]
@@ -283,6 +294,7 @@ class Runs(RuleBasedStateMachine):
         drop=st.sampled_from(NAMES),
         answers=st.just([]) | st.lists(st.sampled_from([True, False, None]), max_size=2),
         given=st.sampled_from(["grant", "grant", "grant", "refuse", "other", "none"]),
+        person=st.sampled_from(["person", "person", "other", "nobody"]),
         crash=st.none() | st.integers(0, 14) | st.just(10),
     )
     def resume(
@@ -294,6 +306,7 @@ class Runs(RuleBasedStateMachine):
         drop: str,
         answers: Any,
         given: str,
+        person: str,
         crash: int | None,
     ) -> None:
         run_id, specs, old_policy, old_limit, plan = run
@@ -314,7 +327,7 @@ class Runs(RuleBasedStateMachine):
         before = RunState.view(saved.head, list(saved.steps))
         handed: list[Approval] = []
         if before.pending is not None and given in ("grant", "refuse"):
-            handed.append(Approval(before.pending.digest, given == "grant", "person"))
+            handed.append(Approval(before.pending.digest, given == "grant", person))
         elif given == "other":
             handed.append(Approval("0" * 64, True, "person"))
         self.fuse.left = crash

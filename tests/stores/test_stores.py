@@ -17,6 +17,7 @@ from support import FREE, WRITES, approve, script, writer
 
 from scikitplot.agent import (
     Agent,
+    Approval,
     AuditHead,
     AuditRecord,
     Decision,
@@ -24,6 +25,7 @@ from scikitplot.agent import (
     Limits,
     MemoryAuditSink,
     MemoryStore,
+    Policy,
     RunState,
     SqliteStore,
     SqlStore,
@@ -585,3 +587,26 @@ def test_a_database_in_memory_is_not_pickled() -> None:
 def test_a_store_that_connects_is_not_pickled_and_says_what_to_pass(postgres: Any) -> None:
     with SqlStore(postgres) as store, pytest.raises(TypeError, match="pass a function that makes"):
         pickle.dumps(store)
+
+
+def test_answers_add_up_whichever_process_they_are_handed_to(any_store: Any) -> None:
+    calls: list[str] = []
+    policy = Policy({"write"}, approvals_needed=3, approval_seconds=60)
+    audit = MemoryAuditSink()
+
+    def agent() -> Agent:
+        store = any_store.open()
+        sink = store if hasattr(store, "append") else audit
+        return Agent([writer(calls)], script(SAVE), policy=policy, store=store, audit=sink)
+
+    paused = agent().run("goal")
+    assert paused.pending is not None
+    for name in ("ann", "bø\u0000b", "eve"):
+        assert calls == []
+        yes = Approval(paused.pending.digest, True, name, reason="\x00é")
+        state = agent().resume(paused.run_id, approvals=[yes])
+    assert (state.status.value, calls) == ("completed", ["a"])
+    records = list(agent().audit.read(paused.run_id))
+    names = [record.data["approver"] for record in records if record.event == "approval"]
+    assert names == ["ann", "bø\u0000b", "eve"]
+    assert verify_audit(records, heads={paused.run_id: state.audit_head}) == []

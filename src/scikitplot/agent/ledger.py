@@ -24,7 +24,7 @@ from .state.fields import optional_text
 from .state.head import Head, answer_dict, head_text, open_text
 from .state.step import saved_decision, step_text
 from .tools import Tool
-from .values import add_exactly, encode, exact, quote
+from .values import JSON, add_exactly, encode, exact, quote
 from .watch import Watch
 from .working import WorkingStep
 
@@ -186,11 +186,13 @@ class Ledger:
             ),
         )
 
-    def ignore_answer(self, error: str, answer: Approval | None = None) -> None:
-        """Record that an answer was none, or changes nothing; the run still waits."""
-        approver, granted = (None, None) if answer is None else (answer.approver, answer.granted)
-        told = {"approver": approver, "error": error, "granted": granted, "step": len(self.steps)}
-        self.record("approval_ignored", encode(told))
+    def ignore_answers(self, ignored: Sequence[tuple[Approval | None, str]]) -> None:
+        """Record answers that change nothing, each with why, or just why what came is none."""
+        for answer, error in ignored:
+            told: dict[str, JSON] = {"approver": None, "error": error, "granted": None}
+            if answer is not None:
+                told.update(approver=answer.approver, granted=answer.granted)
+            self.record("approval_ignored", encode({**told, "step": len(self.steps)}))
 
     def record_answers(self, step: WorkingStep) -> None:
         """Record the answers that are not in the trail yet."""

@@ -43,10 +43,10 @@ from .effects import (
 )
 from .gates import UNKNOWN, Ask, Denial, Proposal, Rules, judge, why_not_again
 from .ledger import Ledger
-from .state import RunStatus, Step, StepOutcome
+from .state import RunStatus, StepOutcome
 from .state.head import OpenStep
 from .state.step import decision_text, recorded_decision
-from .stops import stop_for
+from .stops import repeats, stop_for
 from .values import JSON, InvalidValue, ValueTooLarge, admit, clean_text, encode, type_name
 from .working import WorkingStep
 
@@ -100,7 +100,8 @@ class Loop:
         """
         ledger = self._ledger
         ledger.watch.tick()
-        step, ignored = ledger.open, []
+        step = ledger.open
+        ignored: Sequence[tuple[Approval | None, str]] = ()
         if step is not None and answers:
             ignored = self._receive(step, answers, was_asked=False)
         recorded = 0 if step is None else step.recorded
@@ -112,8 +113,7 @@ class Loop:
             if step is not None:
                 step.recorded = recorded
                 ledger.record_answers(step)
-            for answer, fault in ignored:
-                ledger.ignore_answer(fault, answer)
+            ledger.ignore_answers(ignored)
             moved = yield from self._commit()
             if moved is None:
                 break
@@ -221,25 +221,12 @@ class Loop:
             fault,
             ledger.tool_calls,
             ledger.cost,
-            self._repeats(decision.tool, text),
+            repeats(ledger, self._rules.limits, decision.tool, text),
             ledger.salt,
             step.request,
             step.answers,
             0.0 if step.request is None else ledger.watch.time(),
         )
-
-    def _repeats(self, tool: str | None, text: str) -> int:
-        """Return how often the same call was proposed directly before, as far as it matters."""
-        most = self._rules.limits.max_repeats
-        if most is None:
-            return 0
-        count = 0
-        for saved in reversed(self._ledger.steps):
-            decision = Step.from_json(saved).decision
-            if count > most or decision.tool != tool or encode(decision.arguments) != text:
-                break
-            count += 1
-        return count
 
     # A call
 
@@ -283,8 +270,8 @@ class Loop:
             return False
         fault = _answer_fault(answer, request)
         ignored = [(None, fault)] if fault else self._receive(step, [answer], was_asked=True)
-        for approval, why in ignored:
-            ledger.ignore_answer(why, approval)
+        if ignored:
+            ledger.ignore_answers(ignored)
             yield from self._commit()
             return False
         proposal.answers = step.answers
@@ -293,7 +280,7 @@ class Loop:
 
     def _receive(
         self, step: WorkingStep, given: Sequence[Approval], *, was_asked: bool
-    ) -> list[tuple[Approval | None, str]]:
+    ) -> Sequence[tuple[Approval | None, str]]:
         """Keep the answers that count; return the others with why they do not."""
         assert step.action is not None, "there is a request"
         (_, policy, _, keys), time = self._rules, self._ledger.watch.time()
@@ -301,7 +288,7 @@ class Loop:
             step.action, given, step.answers, time, policy, keys, was_asked=was_asked
         )
         step.answers = (*step.answers, *kept)
-        return list(ignored)
+        return ignored
 
     def _call(self, proposal: Proposal, step: WorkingStep) -> Effects:
         ledger = self._ledger

@@ -11,9 +11,9 @@ from typing import NamedTuple
 from .ledger import Ledger
 from .policy import Limits
 from .state import RunStatus, Step
-from .values import exact
+from .values import encode, exact
 
-__all__ = ["Stop", "stop_for"]
+__all__ = ["Stop", "repeats", "stop_for"]
 
 
 class Stop(NamedTuple):
@@ -32,6 +32,28 @@ def stop_for(ledger: Ledger, limits: Limits) -> Stop | None:
         return Stop(RunStatus.FAILED, "clock_failed", ledger.watch.fault)
     reached = _reached(ledger, limits)
     return None if reached is None else Stop(RunStatus.STOPPED, reached)
+
+
+def repeats(ledger: Ledger, limits: Limits, tool: str | None, text: str) -> int:
+    """Return how often the same call was proposed directly before, as far as it matters.
+
+    Parameters
+    ----------
+    tool : str or None
+        Name of the tool.
+    text : str
+        Canonical text of the arguments.
+    """
+    most = limits.max_repeats
+    if most is None:
+        return 0
+    count = 0
+    for saved in reversed(ledger.steps):
+        decision = Step.from_json(saved).decision
+        if count > most or decision.tool != tool or encode(decision.arguments) != text:
+            break
+        count += 1
+    return count
 
 
 def _reached(ledger: Ledger, limits: Limits) -> str | None:
