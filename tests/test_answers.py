@@ -333,6 +333,17 @@ def test_without_a_store_the_caller_cannot_write_an_answer_into_the_state(identi
     assert calls == []
 
 
+def test_one_signed_answer_counts_once_however_often_the_state_has_it() -> None:
+    calls: list[str] = []
+    audit = MemoryAuditSink()
+    agent = Agent([writer(calls)], script(SAVE), policy=TWO, audit=audit, approval_keys=KEYS)
+    paused = agent.run("goal")
+    saved = agent.resume(paused, approvals=[sign_approval(yes(paused), ANN)]).to_dict()
+    saved["open"]["answers"] *= 2
+    assert waits(agent.resume(RunState.from_dict(saved)), paused)
+    assert calls == []
+
+
 @pytest.mark.parametrize(
     ("field", "value"),
     [

@@ -274,6 +274,24 @@ def test_a_run_says_who_was_asked_why_and_what_they_answered() -> None:
     assert "denied (approval_denied)" in view
 
 
+def test_a_run_says_whose_name_nothing_proves_and_whose_answer_was_ignored() -> None:
+    policy = Policy({"write"}, approvers={"ann"})
+    driver = ByAgent([writer([])], script(SAVE), policy=policy)
+    paused = driver.run()
+    paused = driver.resume(paused, approve(paused, approver="bob\x1b[2K"))
+    view = shown(driver, driver.resume(paused, approve(paused)))
+    assert r'answer of: "bob\u001b[2K"' in view
+    assert 'answer ignored: "the policy does not name this approver"' in view
+    assert view.count("nothing proves that name") == 1
+    asked = ByAgent(
+        [writer([])],
+        script(SAVE),
+        policy=policy,
+        approver=lambda request: Approval(request.digest, True, "ann"),
+    )
+    assert "nothing proves that name" not in shown(asked, asked.run())
+
+
 def test_a_run_is_judged_by_what_the_gates_said_last() -> None:
     driver = ByAgent([writer([], scopes=["s"])], script(SAVE), policy=Policy(["write"], ["s"]))
     paused = driver.run()

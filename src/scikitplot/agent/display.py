@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from datetime import datetime, timezone
 
+from .answers import CLAIMED
 from .approval import ApprovalRequest
 from .audit import AuditRecord, DamagedLine
 from .decision import Decision
@@ -175,10 +176,14 @@ def _show_step(
             told = "; ".join(map(str, reasons)) if type(reasons) is list else ""
             page.excerpt(inner, "asked because", told, 4)
         elif record.event == "approval_ignored":
+            if data.get("approver") is not None:
+                page.excerpt(inner, "answer of", data["approver"], 1)
             page.excerpt(inner, "answer ignored", data.get("error"), 2)
         elif record.event == "approval":
             said = "granted" if data.get("granted") is True else "refused"
             page.excerpt(inner, f"{said} by", data.get("approver"), 1)
+            if data.get("identity") == CLAIMED:
+                page.text(inner, "nothing proves that name")
         elif record.event == "tool_started" and type(data.get("cost")) is float:
             cost = add_exactly(cost, exact(data["cost"]))
     if step is None:
