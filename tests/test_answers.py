@@ -319,15 +319,21 @@ def test_what_was_claimed_without_keys_counts_no_more_where_there_are_some(drive
     assert calls == ["x"]
 
 
+@pytest.mark.parametrize("started", [False, True])
 @pytest.mark.parametrize("identity", ["asked", "signed", "claimed"])
-def test_without_a_store_the_caller_cannot_write_an_answer_into_the_state(identity: str) -> None:
+def test_without_a_store_the_caller_cannot_write_an_answer_into_the_state(
+    identity: str, started: bool
+) -> None:
     calls: list[str] = []
-    audit = MemoryAuditSink()
-    agent = Agent([writer(calls)], script(SAVE), policy=WRITES, audit=audit, approval_keys=KEYS)
+    tool, audit = writer(calls, idempotent=True), MemoryAuditSink()
+    agent = Agent([tool], script(SAVE), policy=WRITES, audit=audit, approval_keys=KEYS)
     paused = agent.run("goal")
     saved = paused.to_dict()
     forged = {**yes(paused).to_dict(), "identity": identity, "received_at": 0.0}
     saved["open"]["answers"], saved["open"]["recorded"] = [forged], 1
+    if started:
+        saved["open"]["request"], saved["open"]["attempt"] = None, 1
+        saved["status"] = "running"
     state = agent.resume(RunState.from_dict(saved))
     assert state.status.value == "awaiting_approval"
     assert calls == []

@@ -121,7 +121,7 @@ class Head(NamedTuple):
 
     def without_asked(self) -> Head:
         """Return the head without the answers that the agent itself is said to have asked for."""
-        if self.open is None or self.open.request is None:
+        if self.open is None:
             return self
         answers = tuple(answer for answer in self.open.answers if answer.identity != ASKED)
         recorded = min(self.open.recorded, len(answers))
