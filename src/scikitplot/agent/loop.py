@@ -104,15 +104,11 @@ class Loop:
         ignored: Sequence[tuple[Approval | None, str]] = ()
         if step is not None and answers:
             ignored = self._receive(step, answers, was_asked=False)
-        recorded = 0 if step is None else step.recorded
         yield from self._commit()  # the claim: with a store, whoever comes second fails here
         moved: TrailMoved | None = None
         while True:
             more = 0 if moved is None else moved.ahead
             ledger.record("resumed", encode({"ahead": ahead + more, **self._terms()}))
-            if step is not None:
-                step.recorded = recorded
-                ledger.record_answers(step)
             ledger.ignore_answers(ignored)
             moved = yield from self._commit()
             if moved is None:
@@ -275,7 +271,6 @@ class Loop:
             yield from self._commit()
             return False
         proposal.answers = step.answers
-        proposal.now = step.answers[-1].received_at
         return True
 
     def _receive(
