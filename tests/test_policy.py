@@ -268,6 +268,32 @@ def test_nothing_is_allowed_by_both_that_one_denies_and_no_approval_is_lost(
             assert both.approval_seconds <= one.approval_seconds
 
 
+FREES = Policy(ALL, approval_arguments={"a": {"properties": {"n": {"maximum": 1}}}})
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        (Policy(ALL, approval_effects=()), "runs"),  # it asks for nothing
+        (Policy(ALL, approval_effects=["read"]), "asks"),  # for something else, and frees nothing
+        (Policy(ALL), "asks"),  # for the same, and frees nothing
+        (Policy(ALL, approval_arguments={"a": {"properties": {"n": {"minimum": 1}}}}), "runs"),
+        (Policy(ALL, approval_arguments={"a": {"properties": {"n": {"minimum": 2}}}}), "asks"),
+        (Policy(["write"], approval_effects=["external"]), "runs"),  # for what it does not allow
+    ],
+)
+def test_what_is_free_is_free_with_another_policy_that_asks_for_nothing_or_frees_it_too(
+    other: Policy, said: str
+) -> None:
+    assert verdict(FREES, "a", "write", "s", 1) == "denied"  # the scope is not granted
+    one, other = (
+        Policy.from_dict({**policy.to_dict(), "granted_scopes": ["s"]}) for policy in (FREES, other)
+    )
+    assert verdict(one, "a", "write", "s", 1) == "runs"
+    assert verdict(one & other, "a", "write", "s", 1) == said
+    assert verdict(other & one, "a", "write", "s", 1) == said
+
+
 @given(policies, policies)
 @settings(deadline=None, max_examples=100)
 def test_together_is_a_plain_policy_and_the_order_does_not_matter(a: Policy, b: Policy) -> None:
