@@ -339,6 +339,25 @@ def test_without_a_store_the_caller_cannot_write_an_answer_into_the_state(
     assert calls == []
 
 
+@pytest.mark.parametrize("started", [False, True])
+def test_without_a_store_no_call_starts_by_an_answer_that_is_not_in_the_trail(
+    started: bool,
+) -> None:
+    calls: list[str] = []
+    tool, audit = writer(calls, idempotent=True), MemoryAuditSink()
+    agent = Agent([tool], script(SAVE), policy=WRITES, audit=audit)
+    paused = agent.run("goal")
+    saved = paused.to_dict()
+    claimed = {**yes(paused).to_dict(), "identity": "claimed", "received_at": 0.0}
+    saved["open"]["answers"], saved["open"]["recorded"] = [claimed], 1
+    if started:
+        saved["open"]["request"], saved["open"]["attempt"] = None, 1
+        saved["status"] = "running"
+    assert agent.resume(RunState.from_dict(saved)).status.value == "completed"
+    events = [record.event for record in audit.records]
+    assert events.index("approval") < events.index("tool_started")
+
+
 def test_one_signed_answer_counts_once_however_often_the_state_has_it() -> None:
     calls: list[str] = []
     audit = MemoryAuditSink()

@@ -314,7 +314,7 @@ class Agent:
         head = read_head(text)
         check_steps(head, len(steps))
         if self.store is None:
-            head = head.without_asked()  # the caller could have written them
+            head = head.from_caller()
         if isinstance(state, str) and head.run_id != state:
             raise StateError("the store returned another run than the one it was asked for")
         if head.status.has_ended:

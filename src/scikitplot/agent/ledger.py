@@ -203,9 +203,8 @@ class Ledger:
     def take_answers(self, step: WorkingStep) -> None:
         """Record the answers to the step's request; the run waits no more."""
         self.status = RunStatus.RUNNING
-        if step.request is not None:
-            self.record_answers(step)
-            step.request = None
+        self.record_answers(step)
+        step.request = None
 
     def deny(self, gate: str, code: str, error: str) -> None:
         """Record a gate's no and close the step."""

@@ -263,7 +263,7 @@ class Policy:
         known = [field.name for field in fields(cls)]
         for name in copy:
             if name not in known:
-                near = get_close_matches(name, known, 1)
+                near = get_close_matches(name[:100], known, 1)
                 told = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
                 raise ValueError(f"policy{pointer([name])}: there is no such field; {told}")
         return cls(**copy)

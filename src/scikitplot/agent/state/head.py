@@ -119,13 +119,15 @@ class Head(NamedTuple):
     open: OpenStep | None
     salt: str | None  # of what its trail does not show
 
-    def without_asked(self) -> Head:
-        """Return the head without the answers that the agent itself is said to have asked for."""
+    def from_caller(self) -> Head:
+        """Return as much of the head as is to be believed of a caller, whom no store bears out.
+
+        That the agent asked for an answer itself, or recorded one, is not.
+        """
         if self.open is None:
             return self
         answers = tuple(answer for answer in self.open.answers if answer.identity != ASKED)
-        recorded = min(self.open.recorded, len(answers))
-        return self._replace(open=self.open._replace(answers=answers, recorded=recorded))
+        return self._replace(open=self.open._replace(answers=answers, recorded=0))
 
 
 def head_text(
