@@ -59,11 +59,11 @@ def _object(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
 
 
 def _toml(text: str) -> JSON:
-    if sys.version_info < (3, 11):
-        raise ValueError("Python reads TOML from 3.11 on; write the policy as a .json file")
-    import tomllib
+    if sys.version_info >= (3, 11):
+        import tomllib
 
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"the policy's file is no TOML: {error}") from None
+        try:
+            return tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise ValueError(f"the policy's file is no TOML: {error}") from None
+    raise ValueError("Python reads TOML from 3.11 on; write the policy as a .json file")
