@@ -26,6 +26,7 @@ from scikitplot.agent.ledger import Ledger
 from scikitplot.agent.loop import Loop
 from scikitplot.agent.signing import ApprovalKeys
 from scikitplot.agent.state.head import read_head
+from scikitplot.agent.state.marks import Marks
 from scikitplot.agent.watch import Watch
 
 WRITES = Policy(allow_effects={"read", "write", "external"})
@@ -83,8 +84,8 @@ class ByAgent:
         self.audit = MemoryAuditSink() if audit is None else audit
         self.agent = Agent(tools, planner, store=self.store, audit=self.audit, **options)
 
-    def run(self, goal: str = "goal") -> RunState:
-        return self.agent.run(goal)
+    def run(self, goal: str = "goal", *, tainted: bool = False) -> RunState:
+        return self.agent.run(goal, tainted=tainted)
 
     def resume(self, state: RunState, approvals: Sequence[Approval] = ()) -> RunState:
         return self.agent.resume(state.run_id, approvals=approvals)
@@ -124,8 +125,9 @@ class ByHand:
     def clock(self) -> float:
         return float(next(self.time))
 
-    def run(self, goal: str = "goal") -> RunState:
-        ledger = Ledger(f"{next(self._ids):064x}", goal, Watch(self.clock, self.now))
+    def run(self, goal: str = "goal", *, tainted: bool = False) -> RunState:
+        watch, marks = Watch(self.clock, self.now), Marks("goal" if tainted else None)
+        ledger = Ledger(f"{next(self._ids):064x}", goal, watch, marks=marks)
         return self._drive(ledger, self._loop(ledger).start("0" * 64))
 
     def resume(self, state: RunState, approvals: Sequence[Approval] = ()) -> RunState:

@@ -18,6 +18,7 @@ from .calls import Call, current_call
 from .decision import Decision, Usage
 from .decorator import tool
 from .errors import AgentError, AuditError, ProviderError, SchemaError, StateError, ToolError
+from .flow import Flow
 from .mcp import McpSession, mcp_tools, mcp_tools_async
 from .models import ModelPlanner, ModelUsage, anthropic, model_planner, openai_compatible
 from .policy import Limits, Policy
@@ -43,6 +44,7 @@ __all__ = [
     "DamagedLine",
     "Decision",
     "Disclosure",
+    "Flow",
     "InFlight",
     "JsonlAuditSink",
     "Limits",

@@ -39,10 +39,11 @@ from .policy import Limits, Policy
 from .signing import ApprovalKeys
 from .state import RunState, RunStatus
 from .state.head import check_steps, read_head
+from .state.marks import Marks
 from .stores import StateStore
 from .tools import Tool
 from .toolset import Toolset
-from .values import JSON, check_text, encode, type_name
+from .values import JSON, check_text, check_type, encode, type_name
 from .watch import Watch
 
 __all__ = ["Agent"]
@@ -156,7 +157,7 @@ class Agent:
         self._clock = time.monotonic if clock is None else clock
         self._now = time.time if now is None else now
 
-    def run(self, goal: str, *, run_id: str | None = None) -> RunState:
+    def run(self, goal: str, *, run_id: str | None = None, tainted: bool = False) -> RunState:
         """Start a run and drive it until it ends or pauses.
 
         Parameters
@@ -165,6 +166,8 @@ class Agent:
             What the run is for; the planner reads it from the state. At most 100,000 characters.
         run_id : str or None, default=None
             64 lower-case hexadecimal digits; None draws a random one. A run id is used once.
+        tainted : bool, default=False
+            Whether the goal holds what others wrote, so that it endorses nothing; see `Flow`.
 
         Returns
         -------
@@ -187,13 +190,15 @@ class Agent:
         <RunState ...: completed, 1 step>
         """
         check_text("goal", goal)
+        check_type("tainted", tainted, bool)
         kept = self._keeper()
         trail = None
         if run_id is None:
             run_id = secrets.token_hex(32)
         else:
             trail = kept.begin(check_run_id(run_id))
-        ledger = Ledger(run_id, goal, self._watch(), kept.key, trail, self.redact)
+        marks = Marks("goal" if tainted else None)
+        ledger = Ledger(run_id, goal, self._watch(), kept.key, trail, self.redact, marks)
         return self._drive(kept, ledger, self._loop(ledger).start(secrets.token_hex(32)))
 
     def resume(self, state: RunState | str, *, approvals: Iterable[Approval] = ()) -> RunState:

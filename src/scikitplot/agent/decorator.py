@@ -51,7 +51,7 @@ def tool(
     description : str or None, default=None
         None is the docstring without its sections.
     **options
-        As `Tool` takes them: ``effect``, ``scopes``, ``cost``, ``idempotent``, ``timeout``.
+        As `Tool` takes them, from ``effect`` on.
 
     Returns
     -------

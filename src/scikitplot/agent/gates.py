@@ -18,10 +18,12 @@ from typing import NamedTuple, TypeAlias
 
 from .answers import Answer, counted, why_late
 from .approval import ApprovalRequest, action_digest, same_digest
+from .influence import Influence
 from .policy import Limits, Policy
 from .schema import Problem
 from .signing import ApprovalKeys
 from .state.head import OpenStep
+from .state.marks import NO_MARKS, Marks
 from .tools import Tool
 from .toolset import Toolset
 from .values import JSON, add_exactly, clean_text, digest, exact, quote
@@ -88,6 +90,8 @@ class Proposal:
     answers: Sequence[Answer] = ()  # to the request, or to this very action
     now: float = 0.0  # wall-clock time, where there is a request
     tool: Tool | None = None  # put in by Validation
+    influence: Influence | None = None  # where the policy has a flow
+    marks: Marks = NO_MARKS  # of the run
     _digest: str = ""
 
     def digest(self) -> str:
@@ -228,6 +232,8 @@ def _reasons_to_ask(proposal: Proposal, rules: Rules) -> tuple[str, ...]:
     """Return why a person must decide, from all that may ask; empty where nothing does."""
     policy = rules.policy
     reasons = policy.reasons_to_ask(*proposal.passed())
+    if proposal.influence is not None:
+        reasons += proposal.influence.reasons(*proposal.passed(), proposal.marks)
     may = policy.approvals_needed if policy.approvers is None else len(policy.approvers)
     if reasons and may < policy.approvals_needed:
         told = f"too few approvers: {policy.approvals_needed} needed, {may} named"

@@ -22,6 +22,7 @@ from .redaction import Redact, redact_decision, redact_result
 from .state import RunState, RunStatus, StepOutcome
 from .state.fields import optional_text
 from .state.head import Head, answer_dict, head_text, open_text
+from .state.marks import NO_MARKS, Marks
 from .state.step import saved_decision, step_text
 from .tools import Tool
 from .values import JSON, add_exactly, encode, exact, quote
@@ -46,6 +47,8 @@ class Ledger:
         What the run's trail ends with; None where it has none.
     redact : callable or None, default=None
         What the records show of arguments, results and answers.
+    marks : Marks, default=NO_MARKS
+        Whether the goal is untrusted.
     """
 
     def __init__(
@@ -56,6 +59,7 @@ class Ledger:
         key: bytes | None = None,
         trail: AuditHead | None = None,
         redact: Redact | None = None,
+        marks: Marks = NO_MARKS,
     ) -> None:
         self.run_id = run_id
         self.watch = watch
@@ -71,6 +75,7 @@ class Ledger:
         self.tokens = 0
         self.head = ""  # as it was committed last
         self.goal = goal
+        self.marks = marks
         self._goal = quote(goal)
         self._parent = "null"
         self._answer = "null"
@@ -111,7 +116,7 @@ class Ledger:
         watch, key, redact
             As for a new run.
         """
-        ledger = cls(head.run_id, head.goal, watch, key, trail, redact)
+        ledger = cls(head.run_id, head.goal, watch, key, trail, redact, head.marks)
         ledger.status = head.status
         ledger.stop = head.stop
         ledger.steps = list(steps)
@@ -344,6 +349,7 @@ class Ledger:
             audit_head=last,
             open_step=self._open_text(),
             salt=optional_text(self.salt),
+            marks=self.marks,
         )
         self._written = Commit(self.run_id, records, before, self.head, steps, replaced, known)
         return self._written

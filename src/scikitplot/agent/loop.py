@@ -42,6 +42,7 @@ from .effects import (
     TrailMoved,
 )
 from .gates import UNKNOWN, Ask, Denial, Proposal, Rules, judge, why_not_again
+from .influence import Influence
 from .ledger import Ledger
 from .state import RunStatus, StepOutcome
 from .state.head import OpenStep
@@ -73,6 +74,11 @@ class Loop:
         self._rules = rules
         self._has_approver = has_approver
         self._has_done = has_done
+        self._influence: Influence | None = None
+        if rules.policy.flow is not None:
+            goal = None if ledger.marks.tainted == "goal" else ledger.goal
+            self._influence = Influence(rules.policy.flow, goal)
+            ledger.marks = self._influence.replay(ledger.steps, rules.tools, ledger.marks)
         self._tools_text = json.dumps(rules.tools.describe())
         self._tools: list[dict[str, JSON]] = json.loads(self._tools_text)
         self._handed_out: list[dict[str, JSON]] = json.loads(self._tools_text)
@@ -81,7 +87,8 @@ class Loop:
         """Run from the beginning; `nonce` is 64 random hexadecimal digits."""
         ledger = self._ledger
         ledger.watch.tick()
-        data = {"goal": ledger.goal, "nonce": nonce, **self._terms()}
+        tainted = ledger.marks.tainted is not None
+        data = {"goal": ledger.goal, "nonce": nonce, "tainted": tainted, **self._terms()}
         ledger.record("run_started", encode(data))
         yield from self._commit()
         yield from self._go_on()
@@ -222,6 +229,8 @@ class Loop:
             step.request,
             step.answers,
             0.0 if step.request is None else ledger.watch.time(),
+            influence=self._influence,
+            marks=ledger.marks,
         )
 
     # A call
@@ -300,11 +309,13 @@ class Loop:
         reply = yield CallTool(tool, arguments, call)
         most = self._rules.limits.max_result_bytes
         failed = StepOutcome.FAILED
+        # Before the outcome is judged: the text of a `ToolError` is the tool's content too.
+        ledger.marks = ledger.marks.after(tool, proposal.step)
         if type(reply) is Raised:
             ledger.end_call(step, failed, code=reply.code, error=reply.error)
         else:
             try:
-                result = admit(reply, most, allow_tuples=True)[1]
+                value, result = admit(reply, most, allow_tuples=True)
             except ValueTooLarge as error:
                 told = f"the result is too large: {error.reason}; max_result_bytes is {most}"
                 ledger.end_call(step, failed, code="result_too_large", error=told)
@@ -313,6 +324,8 @@ class Loop:
                 ledger.end_call(step, failed, code="invalid_result", error=told)
             else:
                 ledger.end_call(step, StepOutcome.EXECUTED, result)
+                if self._influence is not None:
+                    self._influence.learn(tool, json.loads(proposal.text), value)
         yield from self._commit()
 
     def _reopen(self, saved: OpenStep, step: WorkingStep) -> Effects:

@@ -1,7 +1,7 @@
 """Policy and limits: what an agent may do, and how much of it.
 
-Imports `tools`, `rules` and `values`. Both are values: they check themselves when made and never
-change.
+Imports `flow`, `rules`, `tools` and `values`. Both are values: they check themselves when made and
+never change.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 
+from .flow import Flow
 from .policy_file import read_policy_file
 from .rules import ArgumentRules
 from .tools import Tool, ToolEffect
@@ -31,6 +32,12 @@ def _rules(name: str, rules: Mapping[str, JSON]) -> ArgumentRules:
 
 def _common(one: frozenset[str] | None, other: frozenset[str] | None) -> frozenset[str] | None:
     """Return the names in both, where None is all names."""
+    if one is None or other is None:
+        return other if one is None else one
+    return one & other
+
+
+def _both_flows(one: Flow | None, other: Flow | None) -> Flow | None:
     if one is None or other is None:
         return other if one is None else one
     return one & other
@@ -72,6 +79,10 @@ class Policy:
         another policy.
     approval_seconds : float or None, default=None
         How long after the request an answer counts, by the wall clock (`Agent`'s ``now``).
+    flow : Flow, mapping or None, default=None
+        What untrusted content may influence: asks, besides the two above, where a run that has read
+        such content is about to act on what nothing endorses. None asks nothing. A mapping is what
+        `Flow.to_dict` gives.
 
     Raises
     ------
@@ -106,6 +117,7 @@ class Policy:
     approvals_needed: int
     approvers: frozenset[str] | None
     approval_seconds: float | None
+    flow: Flow | None
 
     def __init__(
         self,
@@ -121,6 +133,7 @@ class Policy:
         approvals_needed: int = 1,
         approvers: Iterable[str] | None = None,
         approval_seconds: float | None = None,
+        flow: Flow | Mapping[str, JSON] | None = None,
     ) -> None:
         put = object.__setattr__
         put(self, "allow_effects", _effects("allow_effects", allow_effects))
@@ -144,6 +157,7 @@ class Policy:
             if approval_seconds == 0:
                 raise ValueError("approval_seconds must be more than 0; None sets no limit")
         put(self, "approval_seconds", approval_seconds)
+        put(self, "flow", flow if flow is None or isinstance(flow, Flow) else Flow.from_dict(flow))
 
     def allows_tool(self, name: str) -> bool:
         """Return whether a tool of this name may run, its effect and scopes aside.
@@ -207,6 +221,7 @@ class Policy:
             approvals_needed=max(self.approvals_needed, other.approvals_needed),
             approvers=_common(self.approvers, other.approvers),
             approval_seconds=min(seconds, default=None),
+            flow=_both_flows(self.flow, other.flow),
         )
 
     def to_dict(self) -> dict[str, JSON]:
@@ -230,6 +245,7 @@ class Policy:
             "approvals_needed": self.approvals_needed,
             "approvers": None if self.approvers is None else sorted(self.approvers),
             "approval_seconds": self.approval_seconds,
+            "flow": None if self.flow is None else self.flow.to_dict(),
         }
 
     @classmethod

@@ -28,6 +28,7 @@ from .values import (
     check_amount,
     check_names,
     check_text,
+    check_type,
     digest,
     encode,
     type_name,
@@ -98,6 +99,13 @@ class Tool:
         Seconds after which the call is given up (``tool_timeout``). An async function is cancelled
         then. Any other cannot be stopped: it goes on in a thread of its own. What either returns
         later is dropped.
+    trusted : bool, default=False
+        Whether nobody but the owner can write what it returns. The result of any other tool makes
+        the run tainted; see `Flow`.
+    secret : bool, default=False
+        Whether what it returns is to stay here; see `Flow`.
+    targets : iterable of str or None, default=None
+        Names of the arguments that say where the effect lands; None means all of them.
 
     Raises
     ------
@@ -126,6 +134,9 @@ class Tool:
     cost: float
     idempotent: bool
     timeout: float | None
+    trusted: bool
+    secret: bool
+    targets: tuple[str, ...] | None
     digest: str = field(init=False)
     scopes_text: str = field(init=False)
     invoke: Callable[[dict[str, JSON]], Any] = field(init=False)  # of valid arguments
@@ -145,6 +156,9 @@ class Tool:
         cost: float = 0.0,
         idempotent: bool | None = None,
         timeout: float | None = None,
+        trusted: bool = False,
+        secret: bool = False,
+        targets: Iterable[str] | None = None,
     ) -> None:
         if not isinstance(name, str):
             raise TypeError(f"name must be a str, not {type_name(name)}")
@@ -172,6 +186,10 @@ class Tool:
         put(self, "idempotent", effect is ToolEffect.READ if idempotent is None else idempotent)
         put(self, "timeout", timeout)
         put(self, "parameters", self._admit_parameters(parameters))
+        for flag, value in (("trusted", trusted), ("secret", secret)):
+            check_type(f"Tool {name!r}: {flag}", value, bool)
+            put(self, flag, value)
+        put(self, "targets", self._check_targets(targets))
         put(self, "_schema", self._compile())
         if adapted is None:
             put(self, "_signature", fit(name, func, self.parameters))
@@ -187,7 +205,9 @@ class Tool:
             "scopes": sorted(self.scopes),
             "cost": self.cost,
         }
-        put(self, "digest", digest(encode({**entry, "idempotent": self.idempotent})))
+        more = {"idempotent": self.idempotent, "trusted": trusted, "secret": secret}
+        targets_told = None if self.targets is None else list(self.targets)
+        put(self, "digest", digest(encode({**entry, **more, "targets": targets_told})))
         put(self, "scopes_text", encode(entry["scopes"]))
         put(self, "_described", json.dumps(entry))
 
@@ -210,6 +230,19 @@ class Tool:
                 "type", "", f'the parameters of tool {self.name!r} must have "type": "object"'
             )
         return copy
+
+    def _check_targets(self, targets: Iterable[str] | None) -> tuple[str, ...] | None:
+        if targets is None:
+            return None
+        names = tuple(sorted(check_names(f"Tool {self.name!r}: targets", targets)))
+        known = self.parameters.get("properties", {})
+        for target in names:
+            if target not in known:
+                raise ValueError(
+                    f"Tool {self.name!r}: targets names {target!r}, which is no property of "
+                    "parameters"
+                )
+        return names
 
     def _compile(self) -> schema.CompiledSchema:
         try:
@@ -262,7 +295,7 @@ class Tool:
         func : callable
             What it calls.
         **options
-            As `Tool` takes them: ``effect``, ``scopes``, ``cost``, ``idempotent``, ``timeout``.
+            As `Tool` takes them, from ``effect`` on.
 
         Raises
         ------

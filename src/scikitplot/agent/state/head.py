@@ -16,6 +16,7 @@ from ..errors import StateError
 from ..tools import ToolEffect
 from ..values import JSON, encode
 from .fields import Fields, optional_text, read_json
+from .marks import Marks, mark_text, read_marks
 from .step import read_decision
 
 __all__ = [
@@ -118,6 +119,7 @@ class Head(NamedTuple):
     audit_head: AuditHead
     open: OpenStep | None
     salt: str | None  # of what its trail does not show
+    marks: Marks
 
     def from_caller(self) -> Head:
         """Return as much of the head as is to be believed of a caller, whom no store bears out.
@@ -145,13 +147,15 @@ def head_text(
     audit_head: AuditHead,
     open_step: str,
     salt: str,
+    marks: Marks,
 ) -> str:
     """Return the canonical text of a head; what has parts is passed as text."""
     return (
         f'{{"answer":{answer},"audit_head":[{audit_head.seq},"{audit_head.digest}"],'
         f'"error":{optional_text(error)},"goal":{goal},"open":{open_step},"parent":{parent},'
-        f'"revision":{revision},"run_id":"{run_id}","salt":{salt},"status":"{status}",'
-        f'"stop":{optional_text(stop)},"stop_reason":{optional_text(stop_reason)},'
+        f'"revision":{revision},"run_id":"{run_id}","salt":{salt},"secret":{mark_text(marks.secret)},'
+        f'"status":"{status}","stop":{optional_text(stop)},'
+        f'"stop_reason":{optional_text(stop_reason)},"tainted":{mark_text(marks.tainted)},'
         f'"usage":{usage},"version":{VERSION}}}'
     )
 
@@ -216,9 +220,11 @@ _HEAD = (
     "revision",
     "run_id",
     "salt",
+    "secret",
     "status",
     "stop",
     "stop_reason",
+    "tainted",
     "usage",
     "version",
 )
@@ -272,6 +278,7 @@ def read_head(text: str) -> Head:
         _read_audit_head(fields),
         _read_open(fields.value("open"), run_id),
         None if fields.value("salt") is None else fields.digest("salt"),
+        read_marks(fields),
     )
     _check_status(fields, head)
     return head

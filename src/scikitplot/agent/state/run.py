@@ -167,6 +167,8 @@ class RunState:
         Number and digest of the last record of its trail.
     parent : tuple of (str, int), or None
         Run id and step of the run that started this one.
+    tainted : bool
+        Whether the run has read untrusted content, or its goal is that. It stays so.
 
     Examples
     --------
@@ -190,6 +192,7 @@ class RunState:
         "status",
         "steps",
         "stop_reason",
+        "tainted",
         "usage",
     )
 
@@ -207,6 +210,7 @@ class RunState:
     revision: int
     audit_head: AuditHead
     parent: tuple[str, int] | None
+    tainted: bool
 
     def __init__(self) -> None:
         raise TypeError("a RunState comes from Agent.run, Agent.resume, from_json or from_dict")
@@ -238,6 +242,7 @@ class RunState:
             "revision": head.revision,
             "audit_head": head.audit_head,
             "parent": head.parent,
+            "tainted": head.marks.tainted is not None,
         }
         for field, value in values.items():
             try:
