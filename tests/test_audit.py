@@ -384,7 +384,7 @@ def _append_run(path: str, number: int, start: Any) -> None:
 def test_processes_and_threads_share_one_file(tmp_path: Path) -> None:
     path = tmp_path / "t"
     context = multiprocessing.get_context("spawn")
-    start = context.Barrier(3)
+    start = context.Barrier(3, timeout=60)
     processes = [
         context.Process(target=_append_run, args=(str(path), number, start)) for number in range(2)
     ]
