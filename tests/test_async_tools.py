@@ -277,8 +277,13 @@ def test_an_interrupt_while_waiting_cancels_the_call_and_leaves_a_run_that_resum
 
     store = MemoryStore()
     agent = Agent([Tool("get", wait, effect=effect)], script(GET), policy=FREE, store=store)
-    with pytest.raises(KeyboardInterrupt):
-        agent.run("goal", run_id="1" * 64)
+    # Where the shell started this in the background, it is ignored.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            agent.run("goal", run_id="1" * 64)
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert cancelled.wait(60)
     step = agent.resume("1" * 64).steps[0]
     outcome = "executed" if effect == "read" else "interrupted"
