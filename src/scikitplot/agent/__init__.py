@@ -24,6 +24,8 @@ from .models import ModelPlanner, ModelUsage, anthropic, model_planner, openai_c
 from .policy import Limits, Policy
 from .recovery import Recovered, recover
 from .redaction import Disclosure
+from .replay import Replay, replay
+from .replayed import ReplayChange, ReplayedRun, ReplayedStep, ReplayTotals, ReplayVerdict
 from .signing import sign_approval
 from .state import InFlight, RunState, RunStatus, RunUsage, Step, StepOutcome, Steps
 from .stores import MemoryStore, SavedRun, SqliteStore, SqlStore, StateStore
@@ -56,6 +58,12 @@ __all__ = [
     "Policy",
     "ProviderError",
     "Recovered",
+    "Replay",
+    "ReplayChange",
+    "ReplayTotals",
+    "ReplayVerdict",
+    "ReplayedRun",
+    "ReplayedStep",
     "RunState",
     "RunStatus",
     "RunUsage",
@@ -81,6 +89,7 @@ __all__ = [
     "openai_compatible",
     "read_audit",
     "recover",
+    "replay",
     "schema",
     "sign_approval",
     "tool",

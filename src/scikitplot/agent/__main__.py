@@ -1,4 +1,4 @@
-"""The command line: ``python -m scikitplot.agent demo`` and ``verify``.
+"""The command line: ``python -m scikitplot.agent demo``, ``verify`` and ``replay``.
 
 Nothing from outside is printed as it is: it goes through `display` and `visible`.
 """
@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import argparse
 import getpass
+import importlib
+import json
 import os
 import shlex
 import shutil
@@ -21,9 +23,12 @@ from .approval import Approval, ApprovalRequest
 from .audit import AuditRecord, DamagedLine, read_audit, verify_audit
 from .display import show_request, show_run
 from .errors import AgentError, StateError
+from .policy import Policy
+from .replay import replay
 from .state import RunState, RunStatus
 from .stores import SqliteStore
-from .values import clean_text
+from .toolset import Toolset
+from .values import clean_text, type_name
 from .visible import escape
 
 __all__ = ["main"]
@@ -32,8 +37,8 @@ _PROGRAM = "python -m scikitplot.agent"
 _CODES = """\
 exit codes:
   0    done; what was verified is sound
-  1    the trail is damaged, or the demo could not be carried out
-  2    the arguments are wrong, or the trail cannot be read
+  1    the trail or a run is damaged, or the demo could not be carried out
+  2    the arguments are wrong, or what they name cannot be read
   3    the demo's run waits for a person
   130  interrupted
   141  whoever read the output went away"""
@@ -128,6 +133,17 @@ def _parser() -> argparse.ArgumentParser:
         help="a file of JSON lines, or a SqliteStore's database",
     )
     command.add_argument("--key-file", type=Path, help="holds the key that sealed the trail")
+    command = add("replay", "tell what another policy would have said of recorded calls", _replay)
+    command.add_argument("store", type=Path, metavar="STORE", help="a SqliteStore's database")
+    command.add_argument("--policy", type=Path, required=True, help="a TOML or JSON file")
+    command.add_argument(
+        "--tools",
+        required=True,
+        metavar="MODULE:NAME",
+        help="where your code has the tools: a Toolset, or an iterable of Tool; "
+        "the module is imported, and nothing in it is called",
+    )
+    command.add_argument("--json", action="store_true", help="a line for each run, then the totals")
     return parser
 
 
@@ -172,6 +188,52 @@ def _verify(parsed: argparse.Namespace) -> int:
 def _is_database(path: Path) -> bool:
     with path.open("rb") as file:
         return file.read(16) == b"SQLite format 3\0"
+
+
+def _replay(parsed: argparse.Namespace) -> int:
+    tools = _tools(parsed.tools)
+    try:
+        policy = Policy.load(parsed.policy)
+    except OSError as error:
+        raise _Fault(f"{_shown(parsed.policy)}: cannot be read ({error.strerror})", 2) from None
+    except (TypeError, ValueError) as error:
+        raise _Fault(f"{_shown(parsed.policy)}: {escape(str(error))}", 2) from None
+    path: Path = parsed.store
+    try:
+        if not _is_database(path):
+            raise _Fault(f"{_shown(path)}: is no database of a SqliteStore", 2)
+        with SqliteStore(path) as store:
+            replayed = replay(store, tools=tools, policy=policy)
+            if parsed.json:
+                for run in replayed:
+                    print(json.dumps(run.to_dict()))
+                print(json.dumps({"totals": replayed.totals._asdict()}))
+            else:
+                print(replayed.table(**_room(sys.stdout)))
+            return 1 if replayed.totals.damaged else 0
+    except OSError as error:
+        raise _Fault(f"{_shown(path)}: cannot be read ({error.strerror})", 2) from None
+    except StateError as error:
+        raise _Fault(escape(str(error)), 2) from None
+
+
+def _tools(named: str) -> Toolset:
+    """Return the tools that a name in the user's code stands for."""
+    module, _, name = named.partition(":")
+    told = f"--tools {escape(named)}"
+    if not module or not name:
+        raise _Fault(f"{told}: must be MODULE:NAME, such as shop.tools:ALL", 2)
+    sys.path.insert(0, os.getcwd())  # `-m` does so by itself, other ways to start do not
+    try:
+        found = importlib.import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part)
+        return found if isinstance(found, Toolset) else Toolset(found)
+    except Exception as error:  # whatever the user's module raises
+        kind = type_name(error)
+        raise _Fault(
+            f"{told}: cannot be had ({kind}): {escape(clean_text(str(error)))}", 2
+        ) from None
 
 
 def _demo(parsed: argparse.Namespace) -> int:

@@ -47,7 +47,7 @@ from .ledger import Ledger
 from .state import RunStatus, StepOutcome
 from .state.head import OpenStep
 from .state.step import decision_text, recorded_decision
-from .stops import repeats, stop_for
+from .stops import lacks_usage, repeats, stop_for
 from .values import JSON, InvalidValue, ValueTooLarge, admit, clean_text, encode, type_name
 from .working import WorkingStep
 
@@ -195,7 +195,7 @@ class Loop:
         if reply.extra_text != "null":
             recorded = recorded_decision(reply, text)
         step = ledger.begin(saved, recorded, started)
-        if self._rules.limits.max_tokens is not None and reply.usage is None:
+        if lacks_usage(reply.usage, self._rules.limits):
             told = "max_tokens is set and the planner reported no usage"
             yield from self._fail("usage_not_reported", told)
         elif not is_act:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from .decision import Usage
 from .ledger import Ledger
 from .policy import Limits
 from .state import RunStatus, Step
 from .values import encode, exact
 
-__all__ = ["Stop", "repeats", "stop_for"]
+__all__ = ["Stop", "lacks_usage", "repeats", "stop_for"]
 
 
 class Stop(NamedTuple):
@@ -32,6 +33,11 @@ def stop_for(ledger: Ledger, limits: Limits) -> Stop | None:
         return Stop(RunStatus.FAILED, "clock_failed", ledger.watch.fault)
     reached = _reached(ledger, limits)
     return None if reached is None else Stop(RunStatus.STOPPED, reached)
+
+
+def lacks_usage(usage: Usage | None, limits: Limits) -> bool:
+    """Return whether a planner did not report what a limit bounds."""
+    return limits.max_tokens is not None and usage is None
 
 
 def repeats(ledger: Ledger, limits: Limits, tool: str | None, text: str) -> int:

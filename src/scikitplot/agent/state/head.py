@@ -28,6 +28,7 @@ __all__ = [
     "check_steps",
     "head_text",
     "open_text",
+    "read_answer",
     "read_head",
 ]
 
@@ -371,13 +372,15 @@ def _read_answers(fields: Fields) -> tuple[Answer, ...]:
     saved = fields.value("answers")
     if type(saved) is not list:
         raise fields.wrong("answers", "must be a list")
-    answers = []
-    for item in saved:
-        parts = Fields("saved state: answer", item, (*_APPROVAL, "identity", "received_at"))
-        try:
-            approval = Approval(**{name: parts.value(name) for name in _APPROVAL})
-        except (TypeError, ValueError) as error:
-            raise StateError(f"saved state: answer: {error}") from None
-        identity = parts.one_of("identity", [SIGNED, ASKED, CLAIMED])
-        answers.append(Answer(approval, parts.time("received_at"), identity))
-    return tuple(answers)
+    return tuple(read_answer(item) for item in saved)
+
+
+def read_answer(saved: JSON) -> Answer:
+    """Return the answer that `answer_dict` gave, or raise `StateError`."""
+    parts = Fields("saved state: answer", saved, (*_APPROVAL, "identity", "received_at"))
+    try:
+        approval = Approval(**{name: parts.value(name) for name in _APPROVAL})
+    except (TypeError, ValueError) as error:
+        raise StateError(f"saved state: answer: {error}") from None
+    identity = parts.one_of("identity", [SIGNED, ASKED, CLAIMED])
+    return Answer(approval, parts.time("received_at"), identity)
