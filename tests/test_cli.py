@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import select
@@ -20,9 +21,12 @@ from support import script
 
 from scikitplot.agent import (
     Agent,
+    Decision,
     JsonlAuditSink,
+    Policy,
     SqliteStore,
     StateError,
+    Tool,
     ToolError,
     read_audit,
 )
@@ -524,7 +528,15 @@ def test_a_trail_that_cannot_be_read_exits_2_with_one_sentence(
 
 
 @pytest.mark.parametrize(
-    "arguments", [[], ["verify"], ["verify", "a", "b"], ["nonsense"], ["demo", "x"]]
+    "arguments",
+    [
+        [],
+        ["verify"],
+        ["verify", "a", "b"],
+        ["replay", "a", "--policy", "b"],
+        ["nonsense"],
+        ["demo", "x"],
+    ],
 )
 def test_wrong_usage_exits_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
@@ -533,7 +545,7 @@ def test_wrong_usage_exits_2(arguments: list[str], capsys: pytest.CaptureFixture
     assert "usage: python -m scikitplot.agent" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", [[], ["demo"], ["verify"]])
+@pytest.mark.parametrize("command", [[], ["demo"], ["verify"], ["replay"]])
 def test_the_help_says_what_the_exit_codes_mean(
     command: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -604,3 +616,93 @@ def test_a_sealed_trail_is_verified_with_its_key(
     key.unlink()
     assert command_line.main(["verify", str(path), "--key-file", str(key)]) == 2
     assert "cannot be read" in capsys.readouterr().err
+
+
+# replay
+
+
+SHOP = """
+from scikitplot.agent import Tool, Toolset
+ALL = Toolset([Tool("save", lambda: 1 / 0, effect="write")])
+class Kept:
+    tools = [*ALL]
+"""
+
+
+@pytest.fixture
+def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a database of two runs, a module with their tools, and a policy."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "shop.py").write_text(SHOP, "utf-8")
+    Path("policy.json").write_text('{"allow_effects": ["read"]}', "utf-8")
+    save = Tool("save", lambda: "saved", effect="write")
+    with SqliteStore("runs.db") as store:
+        policy = Policy({"write"}, approval_effects=())
+        for decisions in ([Decision.act("save")], []):
+            Agent([save], script(*decisions), policy=policy, store=store, audit=store).run("go")
+    return tmp_path
+
+
+REPLAY = ["replay", "runs.db", "--policy", "policy.json", "--tools"]
+
+
+@pytest.mark.parametrize("named", ["shop:ALL", "shop:Kept.tools"])
+def test_replay_shows_what_another_policy_would_have_said(recorded: Path, named: str) -> None:
+    lines = run(*REPLAY, named).splitlines()
+    assert lines[:2] == ["Recorded runs: 2, and changed: 1; calls: 1", "  denied 1"]
+    assert re.match("[0-9a-f]{12}     0  denied  .* save: allowed, now denied", lines[4])
+    assert run("verify", "runs.db").startswith("runs.db: sound; 2 runs,")
+
+
+def test_replay_as_json_is_a_line_for_each_run_and_then_the_totals(recorded: Path) -> None:
+    *runs, totals = map(json.loads, run(*REPLAY, "shop:ALL", "--json").splitlines())
+    assert [[step["after"]["code"] for step in told["changes"]] for told in runs] == [
+        ["effect_denied"],
+        [],
+    ]
+    assert totals["totals"]["denied"] == 1
+
+
+def test_replay_exits_1_where_a_run_is_damaged(recorded: Path) -> None:
+    with contextlib.closing(sqlite3.connect("runs.db")) as database, database:
+        changed = database.execute(
+            "update agent_run set head = replace(head, 'revision', 'revised') where key = "
+            "(select min(key) from agent_run)"
+        )
+        assert changed.rowcount == 1
+    printed = run(*REPLAY, "shop:ALL", code=1)
+    assert re.search("damaged .*revision is missing", printed)
+    assert "calls: 0" in printed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (
+            ["replay", "gone.db", "--policy", "policy.json", "--tools", "shop:ALL"],
+            "gone.db: cannot",
+        ),
+        (["replay", "shop.py", "--policy", "policy.json", "--tools", "shop:ALL"], "no database"),
+        (
+            ["replay", "runs.db", "--policy", "gone.json", "--tools", "shop:ALL"],
+            "gone.json: cannot",
+        ),
+        (["replay", "runs.db", "--policy", "bad.json", "--tools", "shop:ALL"], "did you mean"),
+        ([*REPLAY, "shop"], "must be MODULE:NAME"),
+        ([*REPLAY, "gone:ALL"], "ModuleNotFoundError"),
+        ([*REPLAY, "shop:NONE"], "AttributeError"),
+        ([*REPLAY, "shop:Tool"], "TypeError"),
+        ([*REPLAY, "broken\x1b:ALL"], r"broken\\x1b"),
+    ],
+)
+def test_what_replay_cannot_read_is_named_in_one_line(
+    recorded: Path, arguments: list[str], told: str
+) -> None:
+    Path("bad.json").write_text('{"allow_efects": []}', "utf-8")
+    before = sorted(path.name for path in recorded.iterdir())
+    printed = run(*arguments, code=2)
+    assert printed.startswith("error: ")
+    assert printed.count("\n") == 1
+    assert printed[:-1].isprintable()
+    assert told in printed
+    assert {path.name for path in recorded.iterdir()} - {*before} <= {"__pycache__"}
