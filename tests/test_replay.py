@@ -229,10 +229,41 @@ def test_a_call_that_waits_is_judged_with_the_answers_that_it_has(store: SqliteS
         assert changes(replay(source, tools=tools(), policy=Policy())) == ["denied"]
 
 
+def test_the_time_of_a_request_that_waits_is_that_of_the_saved_run(store: SqliteStore) -> None:
+    times = itertools.count()
+    two = Policy(["write"], approvals_needed=2)
+    state = ran(store, SAVE, policy=two, answer=yes, now=lambda: 10.0 * next(times))
+    late = replay(state, tools=tools(), policy=Policy(["write"], approval_seconds=1))
+    assert told(only(late)) == [(0, "denied", "approval", "approval_expired", "denied")]
+
+
+def test_of_a_call_that_was_asked_for_twice_the_answers_to_the_last_request_count(
+    store: SqliteStore,
+) -> None:
+    def agent(given: list[Tool], approver: str) -> Agent:
+        return Agent(
+            given,
+            script(SAVE),
+            policy=Policy(["write"], approvers=[approver]),
+            approver=lambda request: Approval(request.digest, True, approver),
+            store=store,
+            audit=store,
+        )
+
+    state = agent(tools()[:1], "bob").resume(dead(store, agent(DEADLY, "ann")))
+    assert state.steps[0].outcome.value == "executed"
+    asked = [record.event for record in store.read()].count("approval_requested")
+    assert asked == 2
+    assert changes(replay(store, tools=tools(), policy=WRITES)) == []
+    only_ann = Policy(["write"], approvers=["ann"])
+    assert changes(replay(store, tools=tools(), policy=only_ann)) == ["asks_again"]
+
+
 # Without a trail
 
 
 def test_without_a_trail_it_is_said_that_a_person_may_have_been_asked(store: SqliteStore) -> None:
+    ran(store, SAVE)
     state = ran(store, SAVE, policy=WRITES, answer=yes)
     alone = only(replay(state, tools=tools(), policy=WRITES))
     assert told(alone) == [(0, "may_ask", None, None, "asks")]
@@ -280,6 +311,32 @@ def test_without_limits_those_of_the_trail_hold(store: SqliteStore) -> None:
     assert changes(replay(store, tools=tools(), policy=FREE)) == []
     wide = replay(store, tools=tools(), policy=FREE, limits=Limits())
     assert told(only(wide)) == [(1, "allowed", None, None, "allowed")]
+
+
+def test_a_call_that_would_get_to_budget_is_judged_by_the_limits_that_the_trail_has(
+    store: SqliteStore,
+) -> None:
+    ran(store, SAVE, READ, limits=Limits(max_tool_calls=1))
+    scoped = Policy(["read", "write"], granted_scopes=["s"], approval_effects=[])
+    run = only(replay(store, tools=tools(), policy=scoped))
+    assert told(run) == [(1, "denied_otherwise", "budget", "max_tool_calls", "denied")]
+
+
+def test_a_call_is_judged_by_the_limits_of_the_session_that_judged_it_last(
+    store: SqliteStore,
+) -> None:
+    def agent(given: list[Tool], policy: Policy, most: int) -> Agent:
+        limits = Limits(max_tool_calls=most)
+        return Agent(given, script(SAVE), policy=policy, limits=limits, store=store, audit=store)
+
+    waits = agent(tools(), WRITES, 5).run("waits")
+    state = agent(tools(), WRITES, 0).resume(waits.run_id, approvals=approve(waits))
+    assert state.steps[0].code == "max_tool_calls"
+    assert changes(replay(state, tools=tools(), policy=WRITES, trail=store)) == []
+    cut_off = dead(store, agent(DEADLY, FREE, 1))
+    state = agent(tools(), FREE, 2).resume(cut_off)
+    assert state.steps[0].outcome.value == "executed"
+    assert changes(replay(state, tools=tools(), policy=FREE, trail=store)) == []
 
 
 def test_without_limits_and_a_trail_what_a_limit_denied_stays_denied(store: SqliteStore) -> None:
@@ -336,6 +393,33 @@ def test_a_run_that_a_limit_stopped_and_would_not_is_told(store: SqliteStore) ->
     assert [run.goes_on for run in narrow] == [False, False]
 
 
+def test_running_time_ends_a_run_at_the_step_before_which_it_was_reached(
+    store: SqliteStore,
+) -> None:
+    times = itertools.count()
+    state = ran(store, *[SAVE] * 9, limits=Limits(max_seconds=20), clock=lambda: 3.0 * next(times))
+    assert state.stop_reason == "max_seconds"
+    [last] = [step.started for step in state.steps[-1:]]
+    assert 0 < last < 20 <= state.usage.seconds
+
+    def under(seconds: float) -> ReplayedRun:
+        limits = Limits(max_seconds=seconds)
+        return only(replay(store, tools=tools(), policy=FREE, limits=limits))
+
+    assert under(20) == only(replay(store, tools=tools(), policy=FREE))
+    assert under(last).stop == (len(state.steps) - 1, "max_seconds")
+    assert [under(seconds).goes_on for seconds in (20, last + 0.5, 1_000)] == [False, False, True]
+
+
+def test_a_run_that_was_stopped_by_a_person_does_not_go_on(store: SqliteStore) -> None:
+    agent = Agent(tools(), script(SAVE), policy=WRITES, store=store, audit=store)
+    state = agent.run("waits")
+    agent.stop(state.run_id)
+    assert agent.resume(state.run_id).stop_reason == "cancelled"
+    run = only(replay(store, tools=tools(), policy=WRITES, limits=Limits(99)))
+    assert not run.has_changed
+
+
 # The same rules change nothing
 
 
@@ -368,22 +452,31 @@ def recorded_runs(store: SqliteStore) -> Iterator[tuple[RunState, Policy, Limits
     other = [writer([], description="Another."), tools()[1]]
     again = Agent(other, script(SAVE), policy=WRITES, store=store, audit=store)
     yield again.resume(waits.run_id, approvals=approve(waits)), WRITES, plain
-    dead = [Tool("save", die, parameters=TEXT, effect="write", idempotent=True, cost=0.1)]
-    limits = Limits(max_tool_calls=2, max_cost=0.25)
-    agent = Agent(dead, script(SAVE), policy=FREE, limits=limits, store=store, audit=store)
-    with pytest.raises(KeyboardInterrupt):
-        agent.run("dies")
-    [cut_off] = store.runs("running")
-    saved = store.load(cut_off)
-    assert saved is not None
-    yield RunState.view(*saved), FREE, limits
-    with pytest.raises(KeyboardInterrupt):
-        agent.resume(cut_off)
-    yield agent.resume(cut_off), FREE, limits
+    for limits in (Limits(max_tool_calls=2), Limits(max_cost=0.25)):
+        agent = Agent(DEADLY, script(SAVE), policy=FREE, limits=limits, store=store, audit=store)
+        cut_off = dead(store, agent)
+        saved = store.load(cut_off)
+        assert saved is not None
+        yield RunState.view(*saved), FREE, limits
+        with pytest.raises(KeyboardInterrupt):
+            agent.resume(cut_off)
+        yield agent.resume(cut_off), FREE, limits
 
 
 def die(text: str) -> None:
     raise KeyboardInterrupt
+
+
+DEADLY = [Tool("save", die, parameters=TEXT, effect="write", idempotent=True, cost=0.1)]
+
+
+def dead(store: SqliteStore, agent: Agent) -> str:
+    """Return the id of a run that was cut off in its first call."""
+    before = set(store.runs())
+    with pytest.raises(KeyboardInterrupt):
+        agent.run("dies")
+    [cut_off] = set(store.runs()) - before
+    return cut_off
 
 
 def test_a_run_judged_by_the_rules_it_was_run_under_is_as_it_was(store: SqliteStore) -> None:
@@ -492,7 +585,9 @@ def test_a_run_that_cannot_be_read_is_reported_and_the_others_are_judged(
     store: SqliteStore,
 ) -> None:
     states = [ran(store, SAVE) for _ in range(4)]
+    states.append(ran(store, SAVE, policy=WRITES))
     damage = {
+        states[4].run_id: lambda saved: saved._replace(steps=states[3].steps.texts()),
         states[0].run_id: lambda saved: saved._replace(head="{}"),
         states[1].run_id: lambda saved: saved._replace(steps=("[]", *saved.steps[1:])),
         states[2].run_id: lambda saved: store.load(states[3].run_id),
@@ -513,8 +608,9 @@ def test_a_run_that_cannot_be_read_is_reported_and_the_others_are_judged(
     assert "must be an object" in str(errors[1])
     assert "another run" in str(errors[2])
     assert errors[3] is None
+    assert "does not follow" in str(errors[4])
     assert len(found[states[3].run_id].changes) == 1
-    assert (replayed.totals.runs, replayed.totals.damaged) == (4, 3)
+    assert (replayed.totals.runs, replayed.totals.damaged) == (5, 4)
     assert "damaged" in str(replayed)
 
 

@@ -37,7 +37,6 @@ class Told:
         "answers",
         "asked_at",
         "costs",
-        "decided_by",
         "denied_at",
         "gate",
         "history",
@@ -45,7 +44,6 @@ class Told:
     )
 
     def __init__(self, limits: Limits | None, history: str) -> None:
-        self.decided_by = limits
         self.judged_by = limits  # the last time
         self.history = history
         self.asked_at: float | None = None  # wall-clock time

@@ -263,15 +263,13 @@ class _Run:
         return ReplayedRun(ledger.run_id, tuple(judged), goes_on=self._goes_on())
 
     def _stop_before(self, called: Called) -> str | None:
-        limits = self._limits
-        if limits is None and called.told is not None:
-            limits = called.told.decided_by
-        if limits is None:
+        """Return the limit that would end the run before a step; its own never did."""
+        if self._limits is None:
             return None
-        stop = stop_for(self._ledger, limits)
+        stop = stop_for(self._ledger, self._limits)
         if stop is not None:
             return stop.stop_reason
-        return "usage_not_reported" if lacks_usage(called.decision.usage, limits) else None
+        return "usage_not_reported" if lacks_usage(called.decision.usage, self._limits) else None
 
     def _goes_on(self) -> bool:
         head, limits = self._head, self._limits
