@@ -16,6 +16,7 @@ from scikitplot.agent import (
     Agent,
     Approval,
     Decision,
+    Flow,
     JsonlAuditSink,
     Limits,
     MemoryAuditSink,
@@ -439,6 +440,8 @@ def recorded_runs(store: SqliteStore) -> Iterator[tuple[RunState, Policy, Limits
         yield ran(store, SAVE, SAVE, policy=WRITES, answer=answer), WRITES, plain
         kept = {"redact": lambda value, path: "hidden"} if answer is yes else {}
         yield ran(store, SAVE, policy=WRITES, answer=answer, **kept), WRITES, plain
+    flow = Policy(["read", "write"], granted_scopes=["s"], approval_effects=[], flow=Flow())
+    yield ran(store, SAVE, READ, SAVE, SAVE, policy=flow, answer=yes), flow, plain
     yield ran(store, SAVE, done=lambda answer, state: len(state.steps) > 2), FREE, Limits()
     times = itertools.count()
     late = Policy(["write"], approval_seconds=1)
@@ -508,6 +511,7 @@ def drawn(pick: random.Random) -> Policy:
         approval_tools=[name for name in ("read", "save") if pick.random() < 0.2],
         arguments={"save": schema} if pick.random() < 0.4 else {},
         approval_arguments={"save": schema} if pick.random() < 0.4 else {},
+        flow=Flow() if pick.random() < 0.5 else None,
     )
 
 
@@ -529,7 +533,7 @@ def test_what_is_told_of_a_call_is_what_a_run_under_the_new_policy_does(seed: in
 
         sink = MemoryAuditSink()
         agent = Agent(tools(), script(*calls), policy=policy, approver=approver, audit=sink)
-        return agent.run("goal"), sink, asked
+        return agent.run('save "x" and nothing else'), sink, asked
 
     state, trail, asked_before = run(old)
     wanted, _, asked_after = run(new)
@@ -542,6 +546,39 @@ def test_what_is_told_of_a_call_is_what_a_run_under_the_new_policy_does(seed: in
         assert step.after.kind == "asks" or step.after.told == (then.error or "")
         same = (was.code, step.before.asked) == (then.code, step.after.asked)
         assert (step.change is None) == same
+        if new.flow is not None and was.outcome is not then.outcome:
+            break  # from here on the two runs have read other things
+
+
+# What untrusted content may influence
+
+
+def test_a_call_is_judged_by_what_the_run_had_read_before_it(store: SqliteStore) -> None:
+    flow = Policy(["read", "write"], granted_scopes=["s"], approval_effects=[], flow=Flow())
+    scoped = Policy(["read", "write"], granted_scopes=["s"], approval_effects=[])
+    state = ran(store, SAVE, READ, SAVE, policy=scoped)
+    run = only(replay(store, tools=tools(), policy=flow))
+    assert told(run) == [(2, "asks", None, None, "asks")]
+    assert run.steps[2].after.told == (
+        "argument /text is a target that is not endorsed; step 0 read untrusted content"
+    )
+    trusted = [writer([], trusted=True), writer([], "read", effect="read", trusted=True)]
+    assert told(only(replay(store, tools=trusted, policy=flow))) == []
+    gone = only(replay(state, tools=trusted[:1], policy=flow, trail=store))
+    assert [change[:2] for change in told(gone)] == [(1, "denied"), (2, "asks")]
+
+
+def test_a_goal_that_was_untrusted_still_is(store: SqliteStore) -> None:
+    agent = Agent(tools(), script(SAVE), policy=FREE, store=store, audit=store)
+    flow = Policy(["write"], approval_effects=[], flow=Flow())
+    agent.run('save "x"')
+    assert changes(replay(store, tools=tools(), policy=flow)) == []
+    state = agent.run('save "x"', tainted=True)
+    [step] = only(replay(state, tools=tools(), policy=flow, trail=store)).changes
+    assert (step.change, step.after.told) == (
+        ReplayChange.ASKS,
+        "argument /text is a target that is not endorsed; the goal is untrusted",
+    )
 
 
 # Many runs

@@ -18,6 +18,7 @@ from typing import Any
 from .audit.record import GENESIS
 from .errors import AgentError, StateError
 from .gates import MAX_ATTEMPTS, Ask, Denial, Proposal, Rules, judge
+from .influence import Influence
 from .ledger import Ledger
 from .policy import Limits, Policy
 from .recorded import Called, Trail, called_in, check_trail, read_trail, verdict_of
@@ -31,6 +32,7 @@ from .replayed import (
 )
 from .state import RunState, RunStatus, Step, StepOutcome
 from .state.head import Head, check_steps, read_head
+from .state.marks import NO_MARKS, Marks
 from .stops import lacks_usage, repeats, stop_for
 from .stores import StateStore
 from .tools import Tool
@@ -235,7 +237,12 @@ class _Run:
         self._tools = tools
         self._policy = policy
         self._limits = limits
-        self._ledger = Ledger(head.run_id, head.goal, Watch(float, float))
+        by_goal = head.marks.tainted == "goal"
+        marks = Marks("goal") if by_goal else NO_MARKS
+        self._ledger = Ledger(head.run_id, head.goal, Watch(float, float), marks=marks)
+        self._influence: Influence | None = None
+        if policy.flow is not None:
+            self._influence = Influence(policy.flow, None if by_goal else head.goal)
 
     def judged(self) -> ReplayedRun:
         """Return the run, judged as far as the limits let it go."""
@@ -260,6 +267,7 @@ class _Run:
                     # By the code of the last step a run stops for its repetitions.
                     text = replace(Step.from_json(text), code=code).to_json()
                 ledger.steps.append(text)
+                self._learn(called, called.text)
         return ReplayedRun(ledger.run_id, tuple(judged), goes_on=self._goes_on())
 
     def _stop_before(self, called: Called) -> str | None:
@@ -300,6 +308,16 @@ class _Run:
         ledger.tool_calls += called.attempts - started
         ledger.cost = reduce(add_exactly, costs[started:], ledger.cost)
         return judged
+
+    def _learn(self, called: Called, text: str) -> None:
+        """Take notice of what a call returned, with its tool as it is declared now."""
+        if self._influence is None:
+            return
+        ledger = self._ledger
+        ledger.marks = self._influence.replay([text], self._tools, ledger.marks)
+        came_back = called.outcome in (StepOutcome.EXECUTED, StepOutcome.FAILED)
+        if came_back and called.decision.tool not in self._tools and ledger.marks.tainted is None:
+            ledger.marks = ledger.marks._replace(tainted=called.index)  # nobody declares it trusted
 
     def _verdict(self, called: Called, before: ReplayVerdict) -> ReplayVerdict:
         """Return what the gates say of a call now."""
@@ -349,4 +367,6 @@ class _Run:
             ledger.tool_calls,
             ledger.cost,
             repeats(ledger, limits, called.decision.tool, text),
+            influence=self._influence,
+            marks=ledger.marks,
         )
