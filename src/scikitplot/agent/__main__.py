@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import argparse
 import getpass
-import importlib
 import json
 import os
+import pkgutil
 import shlex
 import shutil
 import sys
@@ -219,15 +219,12 @@ def _replay(parsed: argparse.Namespace) -> int:
 
 def _tools(named: str) -> Toolset:
     """Return the tools that a name in the user's code stands for."""
-    module, _, name = named.partition(":")
     told = f"--tools {escape(named)}"
-    if not module or not name:
+    if not all(named.partition(":")):
         raise _Fault(f"{told}: must be MODULE:NAME, such as shop.tools:ALL", 2)
     sys.path.insert(0, os.getcwd())  # `-m` does so by itself, other ways to start do not
     try:
-        found = importlib.import_module(module)
-        for part in name.split("."):
-            found = getattr(found, part)
+        found = pkgutil.resolve_name(named)
         return found if isinstance(found, Toolset) else Toolset(found)
     except Exception as error:  # whatever the user's module raises
         kind = type_name(error)
