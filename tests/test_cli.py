@@ -706,3 +706,18 @@ def test_what_replay_cannot_read_is_named_in_one_line(
     assert printed[:-1].isprintable()
     assert told in printed
     assert {path.name for path in recorded.iterdir()} - {*before} <= {"__pycache__"}
+
+
+@pytest.mark.parametrize("more", [[], ["--json"]])
+def test_a_reader_that_goes_away_from_a_replay_is_no_crash(recorded: Path, more: list[str]) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    ran = subprocess.run(
+        [sys.executable, "-u", "-m", "scikitplot.agent", *REPLAY, "shop:ALL", *more],
+        stdin=subprocess.DEVNULL,
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        check=False,
+    )
+    os.close(writer)
+    assert (ran.returncode, ran.stderr) == (141, b"")

@@ -291,6 +291,17 @@ def test_a_trail_may_be_kept_apart_from_the_store(tmp_path: Path) -> None:
     assert changes(replay(kept, tools=tools(), policy=WRITES, trail=trail)) == []
 
 
+def test_a_store_with_another_read_of_its_own_has_no_trail(store: SqliteStore) -> None:
+    class Kept:
+        load, runs = store.load, store.runs
+
+        def read(self, path: str) -> str:
+            raise NotImplementedError
+
+    ran(store, SAVE, policy=WRITES, answer=yes)
+    assert changes(replay(Kept(), tools=tools(), policy=WRITES)) == ["may_ask"]  # type: ignore[arg-type]
+
+
 # The account and the limits
 
 
@@ -618,12 +629,17 @@ def test_runs_are_read_one_at_a_time() -> None:
     assert [len(run.changes) for run in itertools.islice(replayed, 3)] == [1, 1, 1]
 
 
+HOSTILE = "\x1b[2K"
+
+
 def test_a_run_that_cannot_be_read_is_reported_and_the_others_are_judged(
     store: SqliteStore,
 ) -> None:
     states = [ran(store, SAVE) for _ in range(4)]
     states.append(ran(store, SAVE, policy=WRITES))
+    states.append(ran(store, SAVE))
     damage = {
+        states[5].run_id: lambda saved: saved._replace(steps=saved.steps[::-1]),
         states[4].run_id: lambda saved: saved._replace(steps=states[3].steps.texts()),
         states[0].run_id: lambda saved: saved._replace(head="{}"),
         states[1].run_id: lambda saved: saved._replace(steps=("[]", *saved.steps[1:])),
@@ -635,10 +651,11 @@ def test_a_run_that_cannot_be_read_is_reported_and_the_others_are_judged(
             return damage.get(run_id, lambda saved: saved)(store.load(run_id))
 
         def runs(self, status: str | None = None) -> Any:
-            return [*store.runs(status), "0" * 64]
+            return [*store.runs(status), "0" * 64, HOSTILE]
 
     replayed = replay(Damaged(), tools=tools(), policy=Policy(), trail=store)  # type: ignore[arg-type]
     found = {run.run_id: run for run in replayed}
+    assert found.pop(HOSTILE).error == "this is no id of a run"
     assert set(found) == {state.run_id for state in states}, "one that is gone is passed over"
     errors = [found[state.run_id].error for state in states]
     assert "answer is missing" in str(errors[0])
@@ -646,9 +663,11 @@ def test_a_run_that_cannot_be_read_is_reported_and_the_others_are_judged(
     assert "another run" in str(errors[2])
     assert errors[3] is None
     assert "does not follow" in str(errors[4])
+    assert "step 0 has the index of another" in str(errors[5])
     assert len(found[states[3].run_id].changes) == 1
-    assert (replayed.totals.runs, replayed.totals.damaged) == (5, 4)
+    assert (replayed.totals.runs, replayed.totals.damaged) == (7, 6)
     assert "damaged" in str(replayed)
+    assert all(line.isprintable() for line in str(replayed).splitlines())
 
 
 def test_a_damaged_trail_is_reported(tmp_path: Path) -> None:

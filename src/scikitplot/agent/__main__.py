@@ -200,8 +200,12 @@ def _replay(parsed: argparse.Namespace) -> int:
         raise _Fault(f"{_shown(parsed.policy)}: {escape(str(error))}", 2) from None
     path: Path = parsed.store
     try:
-        if not _is_database(path):
-            raise _Fault(f"{_shown(path)}: is no database of a SqliteStore", 2)
+        is_database = _is_database(path)
+    except OSError as error:
+        raise _Fault(f"{_shown(path)}: cannot be read ({error.strerror})", 2) from None
+    if not is_database:
+        raise _Fault(f"{_shown(path)}: is no database of a SqliteStore", 2)
+    try:
         with SqliteStore(path) as store:
             replayed = replay(store, tools=tools, policy=policy)
             if parsed.json:
@@ -211,8 +215,6 @@ def _replay(parsed: argparse.Namespace) -> int:
             else:
                 print(replayed.table(**_room(sys.stdout)))
             return 1 if replayed.totals.damaged else 0
-    except OSError as error:
-        raise _Fault(f"{_shown(path)}: cannot be read ({error.strerror})", 2) from None
     except StateError as error:
         raise _Fault(escape(str(error)), 2) from None
 
@@ -222,7 +224,6 @@ def _tools(named: str) -> Toolset:
     told = f"--tools {escape(named)}"
     if not all(named.partition(":")):
         raise _Fault(f"{told}: must be MODULE:NAME, such as shop.tools:ALL", 2)
-    sys.path.insert(0, os.getcwd())  # `-m` does so by itself, other ways to start do not
     try:
         found = pkgutil.resolve_name(named)
         return found if isinstance(found, Toolset) else Toolset(found)

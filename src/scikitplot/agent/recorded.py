@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeGuard
 
 from .answers import Answer
 from .approval import ApprovalRequest
@@ -24,7 +24,15 @@ from .state import Step, StepOutcome
 from .state.head import Head, read_answer
 from .values import JSON, check_amount, exact, type_name
 
-__all__ = ["Called", "Trail", "called_in", "check_trail", "read_trail", "verdict_of"]
+__all__ = [
+    "Called",
+    "Trail",
+    "called_in",
+    "check_trail",
+    "is_sink",
+    "read_trail",
+    "verdict_of",
+]
 
 Records: TypeAlias = "Iterable[AuditRecord | DamagedLine]"
 Trail: TypeAlias = "AuditSink | Records"
@@ -72,8 +80,10 @@ class Called:
 
 def called_in(head: Head, texts: Iterable[str], told: dict[int, Told]) -> Iterator[Called]:
     """Yield the steps of a saved run, with what its trail tells of them."""
-    for text in texts:
+    for index, text in enumerate(texts):
         step = Step.from_json(text)
+        if step.index != index:
+            raise StateError(f"saved state: step {index} has the index of another")
         known = told.get(step.index)
         yield Called(
             step.index,
@@ -119,9 +129,14 @@ def verdict_of(called: Called) -> ReplayVerdict:
     return ReplayVerdict("granted" if called.answers else "allowed")
 
 
+def is_sink(trail: object) -> TypeGuard[AuditSink]:
+    """Return whether a trail can be read from this."""
+    return all(callable(getattr(trail, name, None)) for name in ("append", "head", "read"))
+
+
 def check_trail(trail: object, run_id: str | None) -> Any:
     """Return a trail that can be read: a sink, or the records of one run; None means any run."""
-    if all(callable(getattr(trail, name, None)) for name in ("append", "head", "read")):
+    if is_sink(trail):
         return trail
     if run_id is None or isinstance(trail, (str, bytes)) or not isinstance(trail, Iterable):
         wanted = "an AuditSink" if run_id is None else "an AuditSink or an iterable of AuditRecord"

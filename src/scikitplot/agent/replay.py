@@ -15,13 +15,14 @@ from dataclasses import replace
 from functools import partial, reduce
 from typing import Any
 
+from .approval import is_digest
 from .audit.record import GENESIS
 from .errors import AgentError, StateError
 from .gates import MAX_ATTEMPTS, Ask, Denial, Proposal, Rules, judge
 from .influence import Influence
 from .ledger import Ledger
 from .policy import Limits, Policy
-from .recorded import Called, Trail, called_in, check_trail, read_trail, verdict_of
+from .recorded import Called, Trail, called_in, check_trail, is_sink, read_trail, verdict_of
 from .replayed import (
     ASKED_CODES,
     ReplayedRun,
@@ -37,7 +38,7 @@ from .stops import lacks_usage, repeats, stop_for
 from .stores import StateStore
 from .tools import Tool
 from .toolset import Toolset
-from .values import add_exactly, encode, exact, type_name
+from .values import add_exactly, clean_text, encode, exact, type_name
 from .watch import Watch
 
 __all__ = ["Replay", "replay"]
@@ -121,8 +122,8 @@ def replay(
     if trail is not None:
         run_id = state_or_store.run_id if isinstance(state_or_store, RunState) else None
         trail = check_trail(trail, run_id)
-    elif callable(getattr(state_or_store, "read", None)):
-        trail = check_trail(state_or_store, None)
+    elif is_sink(state_or_store):
+        trail = state_or_store
     return Replay(
         state_or_store,
         trail,
@@ -146,7 +147,7 @@ class Replay:
 
     def __init__(
         self,
-        source: RunState | StateStore,
+        source: Any,
         trail: Any,
         tools: Toolset,
         policy: Policy,
@@ -172,6 +173,9 @@ class Replay:
             yield self._judge(source.run_id, *source.parts())
             return
         for run_id in source.runs():
+            if not is_digest(run_id):
+                yield ReplayedRun(clean_text(str(run_id), 100), error="this is no id of a run")
+                continue
             try:
                 saved = source.load(run_id)
             except AgentError as error:

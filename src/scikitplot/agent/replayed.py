@@ -12,7 +12,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from .values import JSON, clean_text, quote
-from .visible import Page, is_name
+from .visible import Page, escape, is_name
 
 __all__ = [
     "ASKED_CODES",
@@ -243,7 +243,7 @@ class Summary:
             calls=len(run.steps),
             not_reached=run.not_reached,
         )
-        start = run.run_id[:12]
+        start = escape(run.run_id)[:12].ljust(12)
         if run.error is not None:
             self._row(f"{start}     -  damaged           ", run.error)
         for step in run.steps:
