@@ -15,6 +15,7 @@ from support import FREE, TEXT, WRITES, approve, script, writer
 from scikitplot.agent import (
     Agent,
     Approval,
+    AuditRecord,
     Decision,
     Flow,
     JsonlAuditSink,
@@ -666,7 +667,7 @@ def test_a_run_that_cannot_be_read_is_reported_and_the_others_are_judged(
     assert "step 0 has the index of another" in str(errors[5])
     assert len(found[states[3].run_id].changes) == 1
     assert (replayed.totals.runs, replayed.totals.damaged) == (7, 6)
-    assert "damaged" in str(replayed)
+    assert re.search(f"{states[0].run_id[:12]}     -  damaged +saved state: answer", str(replayed))
     assert all(line.isprintable() for line in str(replayed).splitlines())
 
 
@@ -696,6 +697,14 @@ def test_a_damaged_trail_is_reported(tmp_path: Path) -> None:
     ):
         assert old in whole
         assert "none of an agent" in str(error(whole.replace(old, new, 1)))
+
+
+def test_a_trail_with_a_record_of_another_chain_is_reported(store: SqliteStore) -> None:
+    state = ran(store, SAVE)
+    records = list(store.read())
+    records[2] = AuditRecord(**{**records[2].to_dict(), "digest": "0" * 64})
+    run = only(replay(state, tools=tools(), policy=FREE, trail=records))
+    assert run.error == "the trail is damaged behind record 2; verify it"
 
 
 def test_an_approval_in_a_trail_that_is_none_is_reported(store: SqliteStore) -> None:
