@@ -145,7 +145,7 @@ def check_trail(trail: object, run_id: str | None) -> Any:
     for item in trail:
         if not isinstance(item, (AuditRecord, DamagedLine)):
             raise TypeError(f"trail must hold AuditRecord objects, not {type_name(item)}")
-        if item.run_id in (run_id, None):
+        if item.run_id == run_id:
             kept.append(item)
     return kept
 

@@ -257,7 +257,7 @@ class _Run:
             ledger.watch.seconds = called.started
             reason = self._stop_before(called)
             if reason is not None:
-                left = [step for step in self._steps() if step.index >= called.index]
+                left = (step for step in self._steps() if step.index >= called.index)
                 calls = sum(step.decision.kind == "act" for step in left)
                 return ReplayedRun(ledger.run_id, tuple(judged), (called.index, reason), calls)
             ledger.count_decision(decision.usage)
