@@ -2,28 +2,41 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 from scikitplot.agent import (
     Agent,
     Approval,
     Decision,
+    JsonlAuditSink,
     Limits,
     MemoryAuditSink,
     MemoryStore,
     Policy,
     RunState,
+    SqliteStore,
     StateError,
     Tool,
     Toolset,
 )
 from scikitplot.agent.approval import agreed_answers_to
-from scikitplot.agent.effects import AskApprover, AskPlanner, CallTool, CheckAnswer, Commit, Raised
+from scikitplot.agent.effects import (
+    AskApprover,
+    AskPlanner,
+    CallTool,
+    CheckAnswer,
+    Commit,
+    Raised,
+    Reconcile,
+)
 from scikitplot.agent.gates import Rules
 from scikitplot.agent.ledger import Ledger
 from scikitplot.agent.loop import Loop
+from scikitplot.agent.perform import reconcile as perform_reconcile
 from scikitplot.agent.signing import ApprovalKeys
 from scikitplot.agent.state.head import read_head
 from scikitplot.agent.state.marks import Marks
@@ -112,12 +125,14 @@ class ByHand:
         store: dict[str, Any] | None = None,
         audit: list[Any] | None = None,
         approval_keys: dict[str, bytes] | None = None,
+        reconcile: Callable[..., Any] | None = None,
         now: Callable[[], float] | None = None,
     ) -> None:
         keys = None if approval_keys is None else ApprovalKeys(approval_keys)
         self.rules = Rules(Toolset(tools), policy or Policy(), limits or Limits(), keys)
         self.now = self.clock if now is None else now
         self.planner, self.approver, self.done = planner, approver, done
+        self.reconcile = reconcile
         self.store = {} if store is None else store
         self.records: list[Any] = [] if audit is None else audit
         self.time = itertools.count()
@@ -146,6 +161,7 @@ class ByHand:
             self.rules,
             has_approver=self.approver is not None,
             has_done=self.done is not None,
+            has_reconcile=self.reconcile is not None,
         )
 
     def _drive(self, ledger: Ledger, effects: Any) -> RunState:
@@ -166,6 +182,8 @@ class ByHand:
             revision = 0 if effect.revision is None else effect.revision + 1
             self.store[effect.run_id] = effect.head, [*held[1], *effect.steps], revision
             return None
+        if isinstance(effect, Reconcile):
+            return perform_reconcile(self.reconcile, *effect)  # type: ignore[arg-type]
         functions: dict[type, tuple[Any, str]] = {
             AskPlanner: (self.planner, "planner_failed"),
             AskApprover: (self.approver, ""),
@@ -181,3 +199,45 @@ class ByHand:
                 code if not isinstance(effect, CallTool) else "tool_failed",
                 f"raised {type(error).__name__}",
             )
+
+
+class Dies(BaseException):
+    """The process dies here."""
+
+
+class Fuse:
+    """Counts the points at which a process may die, and blows at one of them."""
+
+    left: int | None = None
+
+    def point(self) -> None:
+        if self.left is not None:
+            self.left -= 1
+            if self.left < 0:
+                self.left = None
+                raise Dies
+
+
+KINDS = ("memory", "one object", "files")
+
+
+def dying_stores(kind: str, folder: Path, fuse: Fuse) -> tuple[Any, Any]:
+    """Return a store and a trail that may die before and after each write."""
+
+    def around(cls: type, name: str) -> Any:
+        write = getattr(cls, name)
+
+        @functools.wraps(write)
+        def dies(*args: Any, **kwargs: Any) -> None:
+            fuse.point()
+            write(*args, **kwargs)
+            fuse.point()
+
+        return type(cls.__name__, (cls,), {name: dies})
+
+    if kind == "memory":
+        return around(MemoryStore, "commit")(), around(MemoryAuditSink, "append")()
+    store = around(SqliteStore, "commit")(folder / "runs.db")
+    if kind == "one object":
+        return store, store
+    return store, around(JsonlAuditSink, "append")(folder / "trail.jsonl")

@@ -399,7 +399,15 @@ def test_nothing_in_a_run_moves_the_cursor_or_hides(text: str) -> None:
 
 @given(
     st.sampled_from(
-        ["decision", "denied", "approval", "approval_requested", "approval_ignored", "tool_started"]
+        [
+            "decision",
+            "denied",
+            "approval",
+            "approval_requested",
+            "approval_ignored",
+            "tool_started",
+            "reconciled",
+        ]
     ),
     st.dictionaries(
         st.sampled_from(

@@ -27,6 +27,7 @@ from scikitplot.agent import (
     Policy,
     RunState,
     Tool,
+    ToolError,
     Usage,
     current_call,
     verify_audit,
@@ -175,9 +176,19 @@ class Runs(RuleBasedStateMachine):
             limits=limit,
             approver=approver if answers else None,
             done=lambda answer, state: answer == "yes" or "say yes",
+            reconcile=self.reconcile,
             store=self.store,
             audit=self.audit,
         )
+
+    def reconcile(self, request: Any) -> Any:
+        """Tell what the oracle knows, or nothing."""
+        self.fuse.point()
+        if request.arguments["n"] == 2:
+            return NotImplemented
+        if any(start[1] == request.idempotency_key for start in self.starts):
+            return ["it took effect"]
+        raise ToolError("it did not")
 
     def tool(self, name: str, spec: dict[str, Any]) -> Tool:
         def function(n: int) -> Any:

@@ -46,6 +46,7 @@ ORDER = [  # from the bottom; a module imports only what stands before it
     "redaction",
     "state",
     "effects",
+    "results",
     "influence",
     "gates",
     "watch",

@@ -14,7 +14,7 @@ from .audit import (
     read_audit,
     verify_audit,
 )
-from .calls import Call, current_call
+from .calls import Call, ReconcileRequest, current_call
 from .decision import Decision, Usage
 from .decorator import tool
 from .errors import AgentError, AuditError, ProviderError, SchemaError, StateError, ToolError
@@ -57,6 +57,7 @@ __all__ = [
     "ModelUsage",
     "Policy",
     "ProviderError",
+    "ReconcileRequest",
     "Recovered",
     "Replay",
     "ReplayChange",

@@ -20,6 +20,7 @@ from .approval import (
     check_run_id,
 )
 from .audit import AuditSink, MemoryAuditSink
+from .calls import ReconcileRequest
 from .decision import Decision
 from .effects import (
     AskApprover,
@@ -28,13 +29,14 @@ from .effects import (
     CheckAnswer,
     Commit,
     Effect,
+    Reconcile,
 )
 from .errors import StateError
 from .gates import Rules
-from .keeper import Keeper
+from .keeper import Keeper, check_methods
 from .ledger import Ledger
 from .loop import Effects, Loop
-from .perform import ask, call_tool
+from .perform import ask, call_tool, reconcile
 from .policy import Limits, Policy
 from .signing import ApprovalKeys
 from .state import RunState, RunStatus
@@ -82,6 +84,12 @@ class Agent:
         The key of each approver. An answer that is not signed with it (`sign_approval`) is recorded
         and ignored; `approver` alone may answer without a signature. None takes every name as it is
         claimed.
+    reconcile : callable or None, default=None
+        ``reconcile(request) -> JSON or NotImplemented``: asked at `resume` what became of a call
+        that was cut off and does not start again (`ReconcileRequest`), and asked again if that is
+        cut off too. What it returns is taken as the tool's result. A `ToolError` says that the call
+        failed; the planner may propose it anew. NotImplemented says that nobody knows, and the step
+        is ``interrupted``, as it is without one and where it raises or returns what is no result.
     clock : callable or None, default=None
         Gives seconds, for limits and the times of steps; None is `time.monotonic`.
     now : callable or None, default=None
@@ -121,6 +129,7 @@ class Agent:
         store: StateStore | None = None,
         redact: Callable[[str | None, str | None, JSON], JSON] | None = None,
         approval_keys: Mapping[str, bytes] | None = None,
+        reconcile: Callable[[ReconcileRequest], JSON] | None = None,
         clock: Callable[[], float] | None = None,
         now: Callable[[], float] | None = None,
     ) -> None:
@@ -133,13 +142,14 @@ class Agent:
             ("approver", approver),
             ("done", done),
             ("redact", redact),
+            ("reconcile", reconcile),
             ("clock", clock),
             ("now", now),
         ):
             if function is not None and not callable(function):
                 raise TypeError(f"{name} must be callable or None, not {type_name(function)}")
-        _check_methods("audit", audit, ("append", "head", "read"))
-        _check_methods("store", store, ("load", "commit"))
+        check_methods("audit", audit, ("append", "head", "read"))
+        check_methods("store", store, ("load", "commit"))
         self.tools = tools if isinstance(tools, Toolset) else Toolset(tools)
         self.planner = planner
         self.policy = Policy() if policy is None else policy
@@ -150,6 +160,7 @@ class Agent:
         self.audit: Any = MemoryAuditSink() if audit is None else audit
         self.store = store
         self.redact = redact
+        self.reconcile = reconcile
         self._keys = None if approval_keys is None else ApprovalKeys(approval_keys)
         self._has_own_trail = audit is None
         self._driven: set[str] = set()  # the runs that this object drives now
@@ -344,6 +355,7 @@ class Agent:
             Rules(self.tools, self.policy, self.limits, self._keys),
             has_approver=self.approver is not None,
             has_done=self.done is not None,
+            has_reconcile=self.reconcile is not None,
         )
 
     def _drive(self, kept: Keeper, ledger: Ledger, effects: Effects) -> RunState:
@@ -373,20 +385,11 @@ class Agent:
             return ask("planner", "planner_failed", self.planner, *effect)
         if kind is AskApprover:
             return ask("approver", "", self.approver, *effect)  # type: ignore[arg-type]
+        if kind is Reconcile:
+            return reconcile(self.reconcile, *effect)  # type: ignore[arg-type]
         assert kind is CheckAnswer
         return ask("done criterion", "done_failed", self.done, *effect)  # type: ignore[arg-type]
 
     def __repr__(self) -> str:
         names = [tool.name for tool in self.tools]
         return f"Agent(tools={names}, limits={self.limits})"
-
-
-def _check_methods(name: str, value: object, methods: tuple[str, ...]) -> None:
-    if value is None:
-        return
-    for method in methods:
-        if not callable(getattr(value, method, None)):
-            raise TypeError(
-                f"{name} must have the methods {', '.join(methods)}; "
-                f"{type_name(value)} has no {method}"
-            )

@@ -1,11 +1,14 @@
-"""What a running tool may know of its call. Imports nothing of this package."""
+"""What is told of a call: to the tool that runs in it, and to who knows what became of it.
+
+Imports nothing of this package.
+"""
 
 from __future__ import annotations
 
 from contextvars import ContextVar
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-__all__ = ["Call", "current_call", "running"]
+__all__ = ["Call", "ReconcileRequest", "current_call", "running"]
 
 
 class Call(NamedTuple):
@@ -31,6 +34,33 @@ class Call(NamedTuple):
     attempt: int
     idempotency_key: str
     deadline: float | None
+
+
+class ReconcileRequest(NamedTuple):
+    """A call that was cut off, as ``Agent(reconcile=...)`` is asked about it.
+
+    Attributes
+    ----------
+    run_id : str
+        The run.
+    step : int
+        Index of the step.
+    tool : str
+        Name of the tool, which may be gone or changed by now.
+    arguments : dict
+        A copy of its arguments.
+    attempt : int
+        How many times the call was started.
+    idempotency_key : str
+        What `Call.idempotency_key` was inside the tool.
+    """
+
+    run_id: str
+    step: int
+    tool: str
+    arguments: dict[str, Any]
+    attempt: int
+    idempotency_key: str
 
 
 running: ContextVar[Call] = ContextVar("scikitplot.agent.call")

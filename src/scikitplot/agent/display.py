@@ -184,6 +184,8 @@ def _show_step(
             page.excerpt(inner, f"{said} by", data.get("approver"), 1)
             if data.get("identity") == CLAIMED:
                 page.text(inner, "nothing proves that name")
+        elif record.event == "reconciled":
+            page.text(inner, "it was cut off; reconcile was asked what became of it")
         elif record.event == "tool_started" and type(data.get("cost")) is float:
             cost = add_exactly(cost, exact(data["cost"]))
     if step is None:

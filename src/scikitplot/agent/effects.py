@@ -1,8 +1,8 @@
 """What the loop asks of the world.
 
 The loop yields one of these at a time and is sent what became of it. A driver performs it and
-decides nothing: an exception of a planner, an approver, a tool or a ``done`` is sent as `Raised`,
-one of a store or a sink ends the driving.
+decides nothing: an exception of a planner, an approver, a tool, a ``done`` or a ``reconcile`` is
+sent as `Raised`, one of a store or a sink ends the driving.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 
 from .approval import ApprovalRequest
 from .audit import AuditHead, AuditRecord
-from .calls import Call
+from .calls import Call, ReconcileRequest
 from .decision import Usage
 from .state import RunState
 from .tools import Tool
@@ -26,6 +26,7 @@ __all__ = [
     "Commit",
     "Effect",
     "Raised",
+    "Reconcile",
     "StopRequest",
     "TrailMoved",
 ]
@@ -50,6 +51,12 @@ class CallTool(NamedTuple):
     tool: Tool
     arguments: dict[str, JSON]
     call: Call
+
+
+class Reconcile(NamedTuple):
+    """Ask what became of a call that was cut off. Answered by whatever ``reconcile`` returns."""
+
+    request: ReconcileRequest
 
 
 class CheckAnswer(NamedTuple):
@@ -95,7 +102,7 @@ class TrailMoved(NamedTuple):
     ahead: int  # its records beyond those that the store's state knows of
 
 
-Effect: TypeAlias = "AskPlanner | AskApprover | CallTool | CheckAnswer | Commit"
+Effect: TypeAlias = "AskPlanner | AskApprover | CallTool | Reconcile | CheckAnswer | Commit"
 
 
 class Raised(NamedTuple):

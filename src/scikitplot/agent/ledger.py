@@ -254,6 +254,14 @@ class Ledger:
         )
         self._close(outcome, result, code, error)
 
+    def reconcile(self, step: WorkingStep, outcome: StepOutcome) -> None:
+        """Record that ``reconcile`` was asked, and how the call ends by what it said."""
+        self.record(
+            "reconciled",
+            f'{{"attempt":{step.attempt},"digest":"{step.action}","outcome":"{outcome.value}",'
+            f'"step":{len(self.steps)}}}',
+        )
+
     def end_answer(
         self, outcome: StepOutcome, code: str | None = None, error: str | None = None
     ) -> None:

@@ -9,7 +9,8 @@ Everything that decides what happens in a run is in this file and in `gates`. Th
   bounds the steps;
 * what is handed out is a copy; what comes in is judged before it is used;
 * a call in flight starts again only if its tool is idempotent and defined as it was, through all
-  gates, and `MAX_ATTEMPTS` times in all.
+  gates, and `MAX_ATTEMPTS` times in all; before any other is called interrupted, ``reconcile`` is
+  asked what became of it.
 
 A step, and its commits (in brackets)::
 
@@ -28,8 +29,8 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from .answers import receive
-from .approval import Approval, ApprovalRequest, same_digest
-from .calls import Call
+from .approval import Approval
+from .calls import Call, ReconcileRequest
 from .decision import Decision
 from .effects import (
     AskApprover,
@@ -38,17 +39,20 @@ from .effects import (
     CheckAnswer,
     Effect,
     Raised,
+    Reconcile,
     StopRequest,
     TrailMoved,
 )
 from .gates import UNKNOWN, Ask, Denial, Proposal, Rules, judge, why_not_again
 from .influence import Influence
 from .ledger import Ledger
+from .results import End, answer_fault, end_of
 from .state import RunStatus, StepOutcome
 from .state.head import OpenStep
 from .state.step import decision_text, recorded_decision
 from .stops import lacks_usage, repeats, stop_for
-from .values import JSON, InvalidValue, ValueTooLarge, admit, clean_text, encode, type_name
+from .tools import Tool
+from .values import JSON, InvalidValue, admit, clean_text, encode, type_name
 from .working import WorkingStep
 
 __all__ = ["Loop"]
@@ -65,15 +69,24 @@ class Loop:
         The run's account.
     rules : Rules
         Tools, policy, limits and keys.
-    has_approver, has_done : bool
+    has_approver, has_done, has_reconcile : bool
         Whether there is somebody to ask.
     """
 
-    def __init__(self, ledger: Ledger, rules: Rules, *, has_approver: bool, has_done: bool) -> None:
+    def __init__(
+        self,
+        ledger: Ledger,
+        rules: Rules,
+        *,
+        has_approver: bool,
+        has_done: bool,
+        has_reconcile: bool,
+    ) -> None:
         self._ledger = ledger
         self._rules = rules
         self._has_approver = has_approver
         self._has_done = has_done
+        self._has_reconcile = has_reconcile
         self._influence: Influence | None = None
         if rules.policy.flow is not None:
             goal = None if ledger.marks.tainted == "goal" else ledger.goal
@@ -187,7 +200,7 @@ class Loop:
             payload = reply.arguments if is_act else reply.answer
             arguments, text = admit(payload, allow_tuples=not is_act)
         except InvalidValue as error:
-            fault = _at(error)
+            fault = f"{error.pointer}: {error.reason}"
             if not is_act:
                 yield from self._fail("invalid_decision", f"the answer{fault}")
                 return
@@ -273,7 +286,7 @@ class Loop:
         ledger.watch.skip()
         if answer is None:
             return False
-        fault = _answer_fault(answer, request)
+        fault = answer_fault(answer, request)
         ignored = [(None, fault)] if fault else self._receive(step, [answer], was_asked=True)
         if ignored:
             ledger.ignore_answers(ignored)
@@ -307,26 +320,18 @@ class Loop:
             return
         call = Call(ledger.run_id, proposal.step, step.attempt, action, None)
         reply = yield CallTool(tool, arguments, call)
-        most = self._rules.limits.max_result_bytes
-        failed = StepOutcome.FAILED
-        # Before the outcome is judged: the text of a `ToolError` is the tool's content too.
-        ledger.marks = ledger.marks.after(tool, proposal.step)
-        if type(reply) is Raised:
-            ledger.end_call(step, failed, code=reply.code, error=reply.error)
-        else:
-            try:
-                value, result = admit(reply, most, allow_tuples=True)
-            except ValueTooLarge as error:
-                told = f"the result is too large: {error.reason}; max_result_bytes is {most}"
-                ledger.end_call(step, failed, code="result_too_large", error=told)
-            except InvalidValue as error:
-                told = f"the result{_at(error)}"
-                ledger.end_call(step, failed, code="invalid_result", error=told)
-            else:
-                ledger.end_call(step, StepOutcome.EXECUTED, result)
-                if self._influence is not None:
-                    self._influence.learn(tool, json.loads(proposal.text), value)
+        end = end_of(reply, self._rules.limits.max_result_bytes)
+        self._end_call(step, tool, proposal.text, end)
         yield from self._commit()
+
+    def _end_call(self, step: WorkingStep, tool: Tool | None, text: str, end: End) -> None:
+        """Close a call of which something came back; `text` is that of its arguments."""
+        ledger, influence = self._ledger, self._influence
+        # Whatever the outcome: the text of a `ToolError` is the tool's content too.
+        ledger.marks = ledger.marks.after(tool, len(ledger.steps))
+        ledger.end_call(step, *end)
+        if influence is not None and tool is not None and end.outcome is StepOutcome.EXECUTED:
+            influence.learn(tool, json.loads(text), json.loads(end.result))
 
     def _reopen(self, saved: OpenStep, step: WorkingStep) -> Effects:
         """Go on with a call that waits for a person, or was cut off."""
@@ -336,18 +341,34 @@ class Loop:
         if reason is None:
             yield from self._act(proposal, step)
         else:
-            outcome = StepOutcome.INTERRUPTED
-            self._ledger.end_call(step, outcome, code="interrupted", error=reason)
-            yield from self._commit()
+            yield from self._give_up(saved, step, reason)
+
+    def _give_up(self, saved: OpenStep, step: WorkingStep, reason: str) -> Effects:
+        """Close a call that was cut off and does not start again; it is interrupted unless told."""
+        ledger, tool = self._ledger, saved.decision.tool or ""
+        arguments = saved.decision.arguments or {}
+        text, end = encode(arguments), End(StepOutcome.INTERRUPTED, "null", "interrupted", reason)
+        if self._has_reconcile:
+            place = ledger.run_id, saved.step, tool, arguments, step.attempt, step.action or ""
+            reply = yield Reconcile(ReconcileRequest(*place))
+            if reply is not NotImplemented:
+                told = end_of(reply, self._rules.limits.max_result_bytes)
+                is_known = told.outcome is StepOutcome.EXECUTED or told.code == "tool_error"
+                unknown = end._replace(code=told.code, error=f"{reason}: {told.error}")
+                end = told if is_known else unknown
+            ledger.reconcile(step, end.outcome)
+        if end.outcome is StepOutcome.INTERRUPTED:
+            ledger.end_call(step, *end)
+        else:
+            self._end_call(step, self._rules.tools.get(tool), text, end)
+        yield from self._commit()
 
     def _leave(self, saved: OpenStep, step: WorkingStep) -> Effects:
-        """Close the open step of a run that is to stop: nobody is asked, nothing starts again."""
+        """Close the open step of a run that is to stop: no person is asked, no call starts."""
         self._ledger.status = RunStatus.RUNNING
         if saved.request is None and saved.attempt:
             reason = f"the call was cut off and the run was stopped{UNKNOWN}"
-            outcome = StepOutcome.INTERRUPTED
-            self._ledger.end_call(step, outcome, code="interrupted", error=reason)
-            yield from self._commit()
+            yield from self._give_up(saved, step, reason)
 
     # An answer
 
@@ -373,18 +394,3 @@ class Loop:
             ledger.end_answer(StepOutcome.ACCEPTED)
             ledger.end(RunStatus.COMPLETED, answer=text)
         yield from self._commit()
-
-
-def _at(error: InvalidValue) -> str:
-    return f"{error.pointer}: {error.reason}"
-
-
-def _answer_fault(answer: object, request: ApprovalRequest) -> str | None:
-    """Return why an approver's answer is none."""
-    if type(answer) is Raised:
-        return answer.error
-    if type(answer) is not Approval:
-        return f"the approver returned a {type_name(answer)}, not an Approval or None"
-    if not same_digest(answer.digest, request.digest):
-        return "the approver answered another request"
-    return None

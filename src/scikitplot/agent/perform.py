@@ -13,14 +13,14 @@ from contextvars import Context, copy_context
 from typing import Any, NamedTuple
 
 from .background import background
-from .calls import running
+from .calls import ReconcileRequest, running
 from .decision import Usage
 from .effects import CallTool, Raised
 from .errors import ProviderError, ToolError
 from .tools import Tool
 from .values import clean_text, type_name
 
-__all__ = ["ask", "call_tool"]
+__all__ = ["ask", "call_tool", "reconcile"]
 
 
 def ask(who: str, code: str, function: Callable[..., Any], *arguments: Any) -> Any:
@@ -29,6 +29,16 @@ def ask(who: str, code: str, function: Callable[..., Any], *arguments: Any) -> A
         return function(*arguments)
     except Exception as error:
         return _raised(who, code, error)
+
+
+def reconcile(function: Callable[..., Any], request: ReconcileRequest) -> Any:
+    """Return what ``reconcile`` returns, or `Raised`; a `ToolError` speaks for the tool."""
+    try:
+        return function(request)
+    except ToolError as error:
+        return _judge(error)
+    except Exception as error:
+        return _raised("reconcile function", "interrupted", error)
 
 
 def _raised(who: str, code: str, error: Exception) -> Raised:

@@ -25,12 +25,17 @@ class Marks(NamedTuple):
     tainted: int | str | None = None
     secret: int | None = None
 
-    def after(self, tool: Tool, step: int) -> Marks:
-        """Return the marks once a call of `tool` came back. None is ever unset."""
+    def after(self, tool: Tool | None, step: int) -> Marks:
+        """Return the marks once a call of `tool`, None if it is gone, came back.
+
+        None is ever unset.
+        """
         tainted, secret = self
-        if tainted is None and not tool.trusted:
+        if tainted is None and (tool is None or not tool.trusted):
             tainted = step
-        return Marks(tainted, step if secret is None and tool.secret else secret)
+        if secret is None and (tool is None or tool.secret):
+            secret = step
+        return Marks(tainted, secret)
 
 
 NO_MARKS = Marks()
