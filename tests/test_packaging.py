@@ -58,6 +58,7 @@ ORDER = [  # from the bottom; a module imports only what stands before it
     "perform",
     "models",
     "keeper",
+    "settings",
     "agent",
     "recovery",
     "replayed",

@@ -8,20 +8,10 @@ from __future__ import annotations
 
 import json
 import secrets
-import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
-from .approval import (
-    Approval,
-    ApprovalRequest,
-    agreed_answers_to,
-    check_approvals,
-    check_run_id,
-)
-from .audit import AuditSink, MemoryAuditSink
-from .calls import ReconcileRequest
-from .decision import Decision
+from .approval import Approval, agreed_answers_to, check_approvals, check_run_id
 from .effects import (
     AskApprover,
     AskPlanner,
@@ -32,26 +22,20 @@ from .effects import (
     Reconcile,
 )
 from .errors import StateError
-from .gates import Rules
-from .keeper import Keeper, check_methods
+from .keeper import Keeper
 from .ledger import Ledger
-from .loop import Effects, Loop
+from .loop import Effects
 from .perform import ask, call_tool, reconcile
-from .policy import Limits, Policy
-from .signing import ApprovalKeys
+from .settings import Settings
 from .state import RunState, RunStatus
 from .state.head import check_steps, read_head
 from .state.marks import Marks
-from .stores import StateStore
-from .tools import Tool
-from .toolset import Toolset
-from .values import JSON, check_text, check_type, encode, type_name
-from .watch import Watch
+from .values import check_text, check_type, encode
 
 __all__ = ["Agent"]
 
 
-class Agent:
+class Agent(Settings):
     """Run a goal with a planner and tools, within a policy and limits.
 
     Parameters
@@ -115,58 +99,6 @@ class Agent:
     >>> state.answer, state.usage.tool_calls, verify_audit(agent.audit.records)
     (128, 7, [])
     """
-
-    def __init__(
-        self,
-        tools: Toolset | Iterable[Tool],
-        planner: Callable[[RunState, list[dict[str, JSON]]], Decision],
-        *,
-        policy: Policy | None = None,
-        limits: Limits | None = None,
-        approver: Callable[[ApprovalRequest], Approval | None] | None = None,
-        done: Callable[[JSON, RunState], bool | str] | None = None,
-        audit: AuditSink | None = None,
-        store: StateStore | None = None,
-        redact: Callable[[str | None, str | None, JSON], JSON] | None = None,
-        approval_keys: Mapping[str, bytes] | None = None,
-        reconcile: Callable[[ReconcileRequest], JSON] | None = None,
-        clock: Callable[[], float] | None = None,
-        now: Callable[[], float] | None = None,
-    ) -> None:
-        if not callable(planner):
-            raise TypeError(f"planner must be callable, not {type_name(planner)}")
-        for name, kind, value in (("policy", Policy, policy), ("limits", Limits, limits)):
-            if value is not None and not isinstance(value, kind):
-                raise TypeError(f"{name} must be a {kind.__name__} or None, not {type_name(value)}")
-        for name, function in (
-            ("approver", approver),
-            ("done", done),
-            ("redact", redact),
-            ("reconcile", reconcile),
-            ("clock", clock),
-            ("now", now),
-        ):
-            if function is not None and not callable(function):
-                raise TypeError(f"{name} must be callable or None, not {type_name(function)}")
-        check_methods("audit", audit, ("append", "head", "read"))
-        check_methods("store", store, ("load", "commit"))
-        self.tools = tools if isinstance(tools, Toolset) else Toolset(tools)
-        self.planner = planner
-        self.policy = Policy() if policy is None else policy
-        self.limits = Limits() if limits is None else limits
-        self.approver = approver
-        self.done = done
-        # Annotated as what it is by default, so that `agent.audit.records` needs no cast.
-        self.audit: Any = MemoryAuditSink() if audit is None else audit
-        self.store = store
-        self.redact = redact
-        self.reconcile = reconcile
-        self._keys = None if approval_keys is None else ApprovalKeys(approval_keys)
-        self._has_own_trail = audit is None
-        self._driven: set[str] = set()  # the runs that this object drives now
-        self._stops: dict[str, str] = {}  # of them, those that are to stop, and why
-        self._clock = time.monotonic if clock is None else clock
-        self._now = time.time if now is None else now
 
     def run(self, goal: str, *, run_id: str | None = None, tainted: bool = False) -> RunState:
         """Start a run and drive it until it ends or pauses.
@@ -343,21 +275,6 @@ class Agent:
             ledger.stop = stop
         return self._drive(kept, ledger, self._loop(ledger).resume(head.open, answers, ahead))
 
-    def _watch(self) -> Watch:
-        return Watch(self._clock, self._now)
-
-    def _keeper(self) -> Keeper:
-        return Keeper(self.store, self.audit, has_own_trail=self._has_own_trail)
-
-    def _loop(self, ledger: Ledger) -> Loop:
-        return Loop(
-            ledger,
-            Rules(self.tools, self.policy, self.limits, self._keys),
-            has_approver=self.approver is not None,
-            has_done=self.done is not None,
-            has_reconcile=self.reconcile is not None,
-        )
-
     def _drive(self, kept: Keeper, ledger: Ledger, effects: Effects) -> RunState:
         run_id, stops = ledger.run_id, self._stops
         self._driven.add(run_id)
@@ -389,7 +306,3 @@ class Agent:
             return reconcile(self.reconcile, *effect)  # type: ignore[arg-type]
         assert kind is CheckAnswer
         return ask("done criterion", "done_failed", self.done, *effect)  # type: ignore[arg-type]
-
-    def __repr__(self) -> str:
-        names = [tool.name for tool in self.tools]
-        return f"Agent(tools={names}, limits={self.limits})"

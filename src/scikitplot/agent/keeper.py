@@ -23,7 +23,7 @@ from .state.head import Head, read_head
 from .stores import StateStore
 from .values import type_name
 
-__all__ = ["Keeper", "check_methods"]
+__all__ = ["Keeper"]
 
 
 class Keeper:
@@ -159,18 +159,6 @@ class Keeper:
     def _digest_at(self, run_id: str, seq: int) -> str | None:
         lines = (line for line in self._audit.read(run_id) if isinstance(line, AuditRecord))
         return next((record.digest for record in lines if record.seq == seq), None)
-
-
-def check_methods(name: str, value: object, methods: tuple[str, ...]) -> None:
-    """Raise `TypeError` unless a store or a sink, if there is one, has these methods."""
-    if value is None:
-        return
-    for method in methods:
-        if not callable(getattr(value, method, None)):
-            raise TypeError(
-                f"{name} must have the methods {', '.join(methods)}; "
-                f"{type_name(value)} has no {method}"
-            )
 
 
 def _only_stops(head: Head, commit: Commit) -> bool:
