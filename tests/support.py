@@ -191,7 +191,7 @@ class ByHand:
         }
         try:
             if isinstance(effect, CallTool):
-                return effect.tool.func(**effect.arguments)
+                return effect.tool.invoke(effect.arguments)
             function, code = functions[type(effect)]
             return function(*effect)
         except Exception as error:

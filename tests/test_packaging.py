@@ -57,6 +57,7 @@ ORDER = [  # from the bottom; a module imports only what stands before it
     "background",
     "perform",
     "models",
+    "undo",
     "keeper",
     "settings",
     "agent",

@@ -23,8 +23,10 @@ from support import (
 from scikitplot.agent import (
     Agent,
     Decision,
+    Flow,
     Limits,
     MemoryStore,
+    Policy,
     ReconcileRequest,
     RunState,
     Tool,
@@ -201,6 +203,28 @@ def test_nobody_is_asked_about_a_call_that_waits_for_a_person_or_never_started()
     assert agent.resume(paused.run_id).pending == paused.pending
     agent.stop(paused.run_id)
     assert (agent.resume(paused.run_id).stop_reason, asked) == ("cancelled", [])
+
+
+@both
+@pytest.mark.parametrize("trusted", [True, False])
+@pytest.mark.parametrize(("is_gone", "says"), [(True, 7), (False, 7), (False, None)])
+def test_what_reconcile_tells_is_as_untrusted_as_its_tool(
+    driver: Any, trusted: bool, is_gone: bool, says: Any
+) -> None:
+    tool = dying([], trusted=trusted)
+    kept, state = cut_off(driver, tool)
+
+    def reconcile(request: ReconcileRequest) -> Any:
+        if says is None:
+            raise ToolError("what the service said")
+        return says
+
+    policy = Policy(allow_effects=["write"], approval_effects=(), flow=Flow())
+    tools = [writer([], "act"), *([] if is_gone else [tool])]
+    plan = script(SAVE, Decision.act("act", {"text": "b"}))
+    second = driver(tools, plan, policy=policy, reconcile=reconcile, **kept)
+    state = second.resume(state)
+    assert (state.pending is None) == (trusted and not is_gone)
 
 
 @both

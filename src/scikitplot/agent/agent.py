@@ -6,6 +6,7 @@ An `Agent` holds no run, so threads may share one. It decides nothing: what happ
 
 from __future__ import annotations
 
+import copy
 import json
 import secrets
 from collections.abc import Iterable
@@ -28,8 +29,9 @@ from .loop import Effects
 from .perform import ask, call_tool, reconcile
 from .settings import Settings
 from .state import RunState, RunStatus
-from .state.head import check_steps, read_head
+from .state.head import Head, OpenStep, check_steps, read_head
 from .state.marks import Marks
+from .undo import Undoing, goal_of, undoing_run, undone_run
 from .values import check_text, check_type, encode
 
 __all__ = ["Agent"]
@@ -134,13 +136,14 @@ class Agent(Settings):
         """
         check_text("goal", goal)
         check_type("tainted", tainted, bool)
-        kept = self._keeper()
+        return self._start(self._keeper(), goal, run_id, Marks("goal" if tainted else None))
+
+    def _start(self, kept: Keeper, goal: str, run_id: str | None, marks: Marks) -> RunState:
         trail = None
         if run_id is None:
             run_id = secrets.token_hex(32)
         else:
             trail = kept.begin(check_run_id(run_id))
-        marks = Marks("goal" if tainted else None)
         ledger = Ledger(run_id, goal, self._watch(), kept.key, trail, self.redact, marks)
         return self._drive(kept, ledger, self._loop(ledger).start(secrets.token_hex(32)))
 
@@ -190,6 +193,56 @@ class Agent(Settings):
         'sent'
         """
         return self._resume(state, check_approvals(approvals))
+
+    def undo(self, run_id: str, *, approvals: Iterable[Approval] = ()) -> RunState:
+        """Call the inverses (`Tool`'s ``undo``) of the executed steps of a run, the last one first.
+
+        They are the steps of a run of its own, which passes all gates under the policy and the
+        limits of this agent, but for ``max_steps`` and ``max_repeats``. There is one such run of
+        each run: a further `undo`, or `resume`, goes on with it or returns it as it ended.
+
+        Parameters
+        ----------
+        run_id : str
+            A run in the store that has ended.
+        approvals : iterable of Approval, default=()
+            As for `resume`.
+
+        Returns
+        -------
+        RunState
+            The undoing run. Its answer names the steps that are undone, and those that are ``left``
+            and why: they have no inverse, or it was not executed, or nobody knows whether they
+            took effect. Of each list the first 5,000; ``unlisted`` counts the others.
+
+        Raises
+        ------
+        StateError
+            If the run has not ended, undoes a run itself, or is not there as the trail has it, or
+            as `resume` does.
+        TypeError, ValueError
+            If an argument is of the wrong type or value, or the agent has no store.
+
+        Examples
+        --------
+        >>> from scikitplot.agent import Agent, Decision, MemoryStore, Policy, Tool
+        >>> there = set()
+        >>> make = Tool("make", lambda: there.add("file"), effect="write",
+        ...             undo=lambda arguments, result: there.remove("file"))
+        >>> agent = Agent([make],
+        ...     lambda state, tools: Decision.finish("") if state.steps else Decision.act("make"),
+        ...     policy=Policy(allow_effects={"write"}, approval_effects=()), store=MemoryStore())
+        >>> agent.undo(agent.run("make it").run_id).answer, there
+        ({'left': [], 'undone': [0], 'unlisted': 0}, set())
+        """
+        answers, undoing = check_approvals(approvals), undoing_run(check_run_id(run_id))
+        if self.store is None:
+            raise ValueError("a run can be undone with a store only, which holds it")
+        if self.store.load(undoing) is not None:
+            return self._resume(undoing, answers)
+        kept = self._keeper()
+        agent, marks = self._undoing(kept, run_id, None)
+        return agent._start(kept, goal_of(run_id), undoing, marks)
 
     def stop(self, run_id: str, reason: str = "") -> None:
         """Ask that a run ends, as ``stopped`` and ``cancelled``, before its next decision.
@@ -258,13 +311,9 @@ class Agent(Settings):
         self, state: RunState | str, answers: list[Approval], *, stop: str | None = None
     ) -> RunState:
         kept = self._keeper()
-        text, steps = kept.load(state)
-        head = read_head(text)
-        check_steps(head, len(steps))
+        head, text, steps = _read(kept, state)
         if self.store is None:
             head = head.from_caller()
-        if isinstance(state, str) and head.run_id != state:
-            raise StateError("the store returned another run than the one it was asked for")
         if head.status.has_ended:
             return RunState.view(text, steps)
         request = None if head.open is None else head.open.request
@@ -273,7 +322,26 @@ class Agent(Settings):
         ledger = Ledger.resumed(head, text, steps, trail, self._watch(), kept.key, self.redact)
         if stop is not None:
             ledger.stop = stop
-        return self._drive(kept, ledger, self._loop(ledger).resume(head.open, answers, ahead))
+        undone = undone_run(head.run_id, head.goal)
+        agent = self if undone is None else self._undoing(kept, undone, head.open)[0]
+        return agent._drive(kept, ledger, agent._loop(ledger).resume(head.open, answers, ahead))
+
+    def _undoing(self, kept: Keeper, run_id: str, step: OpenStep | None) -> tuple[Agent, Marks]:
+        """Return who undoes a run, this agent but for what it calls, and its first marks."""
+        run, (head, _, steps) = run_id[:12], _read(kept, run_id)
+        if not head.status.has_ended:
+            raise StateError(f"run {run}: it has not ended, so it cannot be undone; stop it first")
+        if undone_run(head.run_id, head.goal) is not None:
+            raise StateError(f"run {run}: it undoes another run, and is not undone itself")
+        kept.find_trail(head)
+        undoing = Undoing(self.tools, steps, None if step is None else step.decision)
+        agent = copy.copy(self)
+        agent.tools, agent.planner = undoing.tools, undoing.plan
+        agent.limits = undoing.limits(self.limits)
+        agent.done = agent.reconcile = None  # they know the tools, not their inverses
+        agent._notes = (f"it undoes a call of run {run_id}",)
+        tainted, secret = head.marks  # what is undone, and with which results, was read there
+        return agent, Marks(None if tainted is None else "goal", secret)
 
     def _drive(self, kept: Keeper, ledger: Ledger, effects: Effects) -> RunState:
         run_id, stops = ledger.run_id, self._stops
@@ -306,3 +374,13 @@ class Agent(Settings):
             return reconcile(self.reconcile, *effect)  # type: ignore[arg-type]
         assert kind is CheckAnswer
         return ask("done criterion", "done_failed", self.done, *effect)  # type: ignore[arg-type]
+
+
+def _read(kept: Keeper, state: RunState | str) -> tuple[Head, str, list[str]]:
+    """Return the head of a saved run, read and as it is saved, and its saved steps."""
+    text, steps = kept.load(state)
+    head = read_head(text)
+    check_steps(head, len(steps))
+    if isinstance(state, str) and head.run_id != state:
+        raise StateError("the store returned another run than the one it was asked for")
+    return head, text, steps

@@ -55,6 +55,7 @@ class Rules(NamedTuple):
     policy: Policy
     limits: Limits
     keys: ApprovalKeys | None = None  # what proves who answers
+    notes: tuple[str, ...] = ()  # what else who is asked is told of each call
 
 
 class Denial(NamedTuple):
@@ -238,7 +239,7 @@ def _reasons_to_ask(proposal: Proposal, rules: Rules) -> tuple[str, ...]:
     if reasons and may < policy.approvals_needed:
         told = f"too few approvers: {policy.approvals_needed} needed, {may} named"
         reasons = (*reasons, told)
-    return reasons
+    return (*rules.notes, *reasons) if reasons else ()
 
 
 GATES: tuple[tuple[str, Gate], ...] = (

@@ -144,7 +144,7 @@ class Loop:
         yield from self._go_on()
 
     def _terms(self) -> dict[str, JSON]:
-        tools, policy, limits, _ = self._rules
+        tools, policy, limits = self._rules[:3]
         return {"limits": limits.to_dict(), "policy": policy.to_dict(), "tools": tools.digest}
 
     def _go_on(self) -> Effects:
@@ -300,7 +300,7 @@ class Loop:
     ) -> Sequence[tuple[Approval | None, str]]:
         """Keep the answers that count; return the others with why they do not."""
         assert step.action is not None, "there is a request"
-        (_, policy, _, keys), time = self._rules, self._ledger.watch.time()
+        policy, keys, time = self._rules.policy, self._rules.keys, self._ledger.watch.time()
         kept, ignored = receive(
             step.action, given, step.answers, time, policy, keys, was_asked=was_asked
         )

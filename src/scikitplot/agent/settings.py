@@ -81,6 +81,7 @@ class Settings:
         self._has_own_trail = audit is None
         self._driven: set[str] = set()  # the runs that this object drives now
         self._stops: dict[str, str] = {}  # of them, those that are to stop, and why
+        self._notes: tuple[str, ...] = ()  # told to whom is asked
         self._clock = time.monotonic if clock is None else clock
         self._now = time.time if now is None else now
 
@@ -93,7 +94,7 @@ class Settings:
     def _loop(self, ledger: Ledger) -> Loop:
         return Loop(
             ledger,
-            Rules(self.tools, self.policy, self.limits, self._keys),
+            Rules(self.tools, self.policy, self.limits, self._keys, self._notes),
             has_approver=self.approver is not None,
             has_done=self.done is not None,
             has_reconcile=self.reconcile is not None,

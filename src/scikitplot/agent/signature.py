@@ -13,9 +13,9 @@ from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 from .schema import Problem
-from .values import JSON, pointer
+from .values import JSON, pointer, type_name
 
-__all__ = ["Adapted", "Signature", "fit"]
+__all__ = ["Adapted", "Signature", "check_undo", "fit"]
 
 # Keywords by which a schema may ask for a property elsewhere than in its own `required`.
 _MAY_REQUIRE = frozenset(
@@ -139,6 +139,31 @@ def fit(tool: str, func: Callable[..., Any], parameters: dict[str, JSON]) -> Sig
             "list; add it there, or give the function's argument a default"
         )
     return Signature(None if takes_any else frozenset(takes), frozenset(needs))
+
+
+def check_undo(tool: str, undo: object) -> None:
+    """Check that a tool's ``undo`` is None or can be called with arguments and a result.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is not callable, or takes something else.
+    """
+    if undo is None:
+        return
+    if not callable(undo):
+        raise TypeError(f"Tool {tool!r}: undo must be callable or None, not {type_name(undo)}")
+    try:
+        signature = inspect.signature(undo)
+    except (TypeError, ValueError):  # some builtins have none
+        return
+    try:
+        signature.bind({}, None)
+    except TypeError:
+        raise ValueError(
+            f"Tool {tool!r}: undo must take two arguments by position: the call's arguments, as a "
+            "dict, and its result"
+        ) from None
 
 
 def _nearest(name: str, known: Iterable[str] | None) -> str:

@@ -20,7 +20,7 @@ from typing import Any
 from . import schema
 from .definition import read_definition
 from .errors import SchemaError
-from .signature import Adapted, Signature, fit
+from .signature import Adapted, Signature, check_undo, fit
 from .values import (
     JSON,
     InvalidValue,
@@ -106,6 +106,9 @@ class Tool:
         Whether what it returns is to stay here; see `Flow`.
     targets : iterable of str or None, default=None
         Names of the arguments that say where the effect lands; None means all of them.
+    undo : callable or None, default=None
+        The inverse: ``undo(arguments, result)`` takes back a call that returned `result`, see
+        `Agent.undo`. It is called as the tool is, async or not, and may raise `ToolError`.
 
     Raises
     ------
@@ -137,6 +140,7 @@ class Tool:
     trusted: bool
     secret: bool
     targets: tuple[str, ...] | None
+    undo: Callable[[dict[str, JSON], JSON], Any] | None
     digest: str = field(init=False)
     scopes_text: str = field(init=False)
     invoke: Callable[[dict[str, JSON]], Any] = field(init=False)  # of valid arguments
@@ -159,6 +163,7 @@ class Tool:
         trusted: bool = False,
         secret: bool = False,
         targets: Iterable[str] | None = None,
+        undo: Callable[[dict[str, JSON], JSON], Any] | None = None,
     ) -> None:
         if not isinstance(name, str):
             raise TypeError(f"name must be a str, not {type_name(name)}")
@@ -176,6 +181,7 @@ class Tool:
             timeout = check_amount(f"Tool {name!r}: timeout", timeout)
             if timeout == 0:
                 raise ValueError(f"Tool {name!r}: timeout must be more than 0 seconds")
+        check_undo(name, undo)
         put = object.__setattr__
         put(self, "name", name)
         put(self, "func", func)
@@ -185,6 +191,7 @@ class Tool:
         put(self, "cost", check_amount(f"Tool {name!r}: cost", cost))
         put(self, "idempotent", effect is ToolEffect.READ if idempotent is None else idempotent)
         put(self, "timeout", timeout)
+        put(self, "undo", undo)
         put(self, "parameters", self._admit_parameters(parameters))
         for flag, value in (("trusted", trusted), ("secret", secret)):
             check_type(f"Tool {name!r}: {flag}", value, bool)
