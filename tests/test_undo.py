@@ -23,6 +23,7 @@ from support import (
 
 from scikitplot.agent import (
     Agent,
+    Approval,
     Decision,
     Flow,
     Limits,
@@ -208,9 +209,12 @@ def test_neither_done_nor_limits_on_decisions_get_into_an_undoing_run() -> None:
 
 
 @pytest.mark.parametrize("idempotent", [True, False])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("kind", "policy"), [*((kind, FREE) for kind in KINDS), ("memory", WRITES)],
+    ids=[*KINDS, "memory, asks"],
+)  # fmt: skip
 def test_wherever_the_process_dies_each_step_is_undone_once_at_most_and_the_others_reported(
-    kind: str, idempotent: bool, tmp_path: Any
+    kind: str, policy: Policy, idempotent: bool, tmp_path: Any
 ) -> None:
     pairs = [("a", "saved 1"), ("a", "saved 2"), ("b", "saved 3")]
     for at in itertools.count():
@@ -225,7 +229,10 @@ def test_wherever_the_process_dies_each_step_is_undone_once_at_most_and_the_othe
         def agent(undo: Any = undo, store: Any = store, audit: Any = audit) -> Agent:
             tool = saver([], undo=undo, idempotent=idempotent)
             plan = script(act("a"), act("a"), act("b"))
-            return Agent([tool], plan, policy=FREE, store=store, audit=audit)
+            return Agent(
+                [tool], plan, policy=policy, store=store, audit=audit,
+                approver=lambda request: Approval(request.digest, True, "ann"),
+            )  # fmt: skip
 
         run = agent().run("goal", run_id=f"{at:064x}")
         fuse.left = at
@@ -345,6 +352,33 @@ def test_what_an_untrusted_run_did_is_undone_only_if_a_person_agrees(trusted: bo
     )
     if state.pending is not None:
         assert state.pending.reasons[1].startswith("argument /text is a target that is not")
+
+
+def test_what_a_secret_may_have_got_into_is_undone_only_if_a_person_agrees() -> None:
+    policy = Policy(allow_effects=["external"], approval_effects=(), flow=Flow())
+    tool = saver([], effect="external", trusted=True, secret=True, targets=[])
+    agent = Agent([tool], script(act("a")), policy=policy, store=MemoryStore())
+    pending = agent.undo(agent.run("goal").run_id).pending
+    assert pending is not None
+    assert pending.reasons[1].endswith("returned a secret")
+
+
+def test_a_store_that_returns_another_run_is_told_and_nothing_is_undone() -> None:
+    instead: dict[str, str] = {}
+    undone: list[Any] = []
+
+    class Mixed(MemoryStore):
+        def load(self, run_id: str) -> Any:
+            return super().load(instead.get(run_id, run_id))
+
+    store = Mixed()
+    agent = Agent([saver(undone)], script(act("a")), policy=FREE, store=store)
+    one, other = agent.run("goal"), agent.run("goal")
+    instead[one.run_id] = other.run_id
+    for go_on in (agent.undo, agent.resume):
+        with pytest.raises(StateError, match="another run than the one it was asked for"):
+            go_on(one.run_id)
+    assert undone == []
 
 
 def test_reconcile_which_knows_the_tool_is_not_asked_about_its_inverse() -> None:
