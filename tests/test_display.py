@@ -330,6 +330,19 @@ def test_a_call_that_was_cut_off_says_how_often_it_started_and_what_all_starts_c
     assert "executed at attempt 3, cost 0.3" in shown(driver, driver.agent.resume(run_id))
 
 
+def test_a_result_that_reconcile_told_is_not_shown_as_the_tools_own() -> None:
+    def dies(text: str) -> None:
+        raise KeyboardInterrupt
+
+    tool = Tool("save", dies, parameters=writer([]).parameters, effect="write")
+    driver = ByAgent([tool], script(SAVE), policy=FREE, reconcile=lambda request: "saved")
+    with pytest.raises(KeyboardInterrupt):
+        driver.run()
+    (run_id,) = driver.store.runs()
+    page = shown(driver, driver.agent.resume(run_id))
+    assert "it was cut off; reconcile was asked what became of it\n    executed" in page
+
+
 def test_a_failure_is_shown_with_its_code_and_its_words() -> None:
     def fail() -> None:
         raise ToolError("closed\r\x1b[2Kopen")
