@@ -36,6 +36,7 @@ from scikitplot.agent import (
     ToolError,
     Usage,
     recover,
+    replay,
     verify_audit,
 )
 from scikitplot.agent.toolset import Toolset
@@ -394,6 +395,30 @@ def test_reconcile_which_knows_the_tool_is_not_asked_about_its_inverse() -> None
         agent.undo(run.run_id)
     state = agent.undo(run.run_id)
     assert [step.outcome.value for step in state.steps] == ["interrupted", "accepted"]
+
+
+def test_what_was_reconciled_and_undone_is_judged_again_as_it_was() -> None:
+    def dies(text: str) -> None:
+        raise KeyboardInterrupt
+
+    store, audit = MemoryStore(), MemoryAuditSink()
+    tool = Tool(
+        "save", dies, parameters=TEXT, effect="write", undo=lambda arguments, result: result
+    )  # fmt: skip
+    agent = Agent(
+        [tool], script(act("a")), policy=WRITES, store=store, audit=audit,
+        reconcile=lambda request: "saved",
+        approver=lambda request: Approval(request.digest, True, "ann"),
+    )  # fmt: skip
+    with pytest.raises(KeyboardInterrupt):
+        agent.run("goal", run_id="1" * 64)
+    assert agent.resume("1" * 64).steps[0].result == "saved"
+    assert agent.undo("1" * 64).steps[0].result == "saved"
+    again = replay(store, tools=[tool], policy=WRITES, trail=audit)
+    assert [(run.error, [step.change for step in run.steps]) for run in again] == [
+        (None, [None]),
+        (None, [None]),
+    ]
 
 
 def test_a_report_of_many_steps_is_bounded() -> None:
