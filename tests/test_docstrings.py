@@ -139,6 +139,9 @@ def test_every_form_gives_the_same_tool(func: Callable[..., Any]) -> None:
         ":param word: What to find.",
         "Other Parameters\n----------------\nword\n    What to find.",
         "Keyword args:\n\n    word: What to find.",
+        "Args:\n    word:What to find.\n\nRaise:\n    ValueError: Always.",
+        "Parameters\n==========\nword : str\n    What to find.\n\nYields\n======\nint\n",
+        "Parameters:\n-----------\nword : str\n    What to find.",
     ],
 )
 def test_a_docstring_may_begin_with_a_section(text: str) -> None:
