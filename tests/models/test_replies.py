@@ -291,6 +291,8 @@ EMPTY = {
         chat({"content": None, "reasoning_content": "It is 3."}),
         chat({"content": "", "reasoning": "It is 3."}),
         chat({"content": "<think>It is 3.</think>\n"}),
+        chat({"content": "It is 3.\n</think>\n\n"}),
+        chat({"content": [{"type": "reasoning", "text": "It is 3."}]}),
     ],
     "json": [chat_text(""), chat_text('{"answer": ""}'), chat_text('{"answer": null}')],
     "anthropic": [
@@ -315,10 +317,12 @@ def test_a_reply_with_neither_call_nor_text_is_none_and_reasoning_is_never_the_a
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_reasoning_in_front_of_a_text_is_left_out_and_that_is_recorded(form: str) -> None:
+@pytest.mark.parametrize("text", ["<think>\nis it 4?\n</think>\n\n", "No, not 4.</think>"])
+def test_reasoning_in_front_of_a_text_is_left_out_and_that_is_recorded(
+    text: str, form: str
+) -> None:
     said = answer_in(form, "3").body.decode()
     shown = json.loads(said)
-    text = "<think>\nis it 4?\n</think>\n\n"
     if form == "anthropic":
         shown["content"][0]["text"] = text + shown["content"][0]["text"]
     else:
@@ -327,6 +331,40 @@ def test_reasoning_in_front_of_a_text_is_left_out_and_that_is_recorded(form: str
     decision = one_decision(form, as_json(shown))
     assert decision.answer == "3"
     assert decision.repairs == ("a block of reasoning in front was left out",)
+
+
+@pytest.mark.parametrize(
+    "text", ["It ends with `</think>`.", "Behind '</think>' it goes on.", '{"a": "</think>"}']
+)
+def test_an_answer_may_speak_of_the_end_of_reasoning(text: str) -> None:
+    assert one_decision("native", chat_text(text)).answer == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '<tool_call>\n{"name": "add", "arguments": {"a": 1, "b": 2}}\n</tool_call>',
+        '[TOOL_CALLS][{"name": "add", "arguments": {"a": 1, "b": 2}}]',
+        "<think>two</think>\n<function=add>\n<parameter=a>\n1\n</parameter>\n</function>",
+    ],
+)
+def test_a_call_that_the_server_did_not_read_is_neither_an_answer_nor_run(text: str) -> None:
+    error, server = error_of("native", chat_text(text))
+    assert str(error).endswith("it has another form than the one asked for")
+    assert len(server.requests) == 2
+
+
+def test_fields_of_any_type_are_judged_without_an_exception() -> None:
+    odd: list[Any] = [{}, [], 3, True]
+    for value in odd:
+        said = chat_text("3", finish=value)
+        assert one_decision("native", said).answer == "3"
+        blocks = [{"type": value}, fake.text_block("3")]
+        assert one_decision("anthropic", fake.message(*blocks, stop=value)).answer == "3"
+        assert (
+            one_decision("native", chat({"content": [{"type": value}, {"text": "3"}]})).answer
+            == "3"
+        )
 
 
 GARBLED = [
