@@ -52,13 +52,14 @@ _OTHER_SECTIONS = frozenset(
 )
 _SECTIONS = _PARAMETERS | _OTHER_SECTIONS
 
-_NAME = r"\\?\*{0,2}[^\W\d]\w*"
+_NAME = r"(?:\\?\*){0,2}[^\W\d]\w*"
 _NAMES = rf"{_NAME}(?:\s*,\s*{_NAME})*"
 _NUMPYDOC_ENTRY = re.compile(rf"({_NAMES})\s*(?::.*)?")
 _GOOGLE_ENTRY = re.compile(rf"({_NAMES})\s*(?:\(.*?\))?\s*:\s*(.*)")
 # The type between `:param` and the name is taken only where the text has no shorter reading.
 _FIELD = re.compile(
-    rf":(?:param|parameter|arg|argument|key|keyword|kwarg)\s+(?:.*?\s+)??({_NAME})\s*:(?:\s+(.*))?"
+    r":(?:params?|parameter|arg|argument|key|keyword|kwarg)\s+(?:.*?\s+)??"
+    rf"({_NAME})\s*(?:\(.*?\))?\s*:(?:\s+(.*))?"
 )
 _OTHER_FIELD = re.compile(r":(?:type|vartype|returns?|rtype|raises?|except|exception|meta)\b.*?:.*")
 
