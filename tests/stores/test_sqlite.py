@@ -26,6 +26,11 @@ def damaged(path: Path) -> None:
     path.write_bytes(data)
 
 
+def damaged_in_its_schema(path: Path) -> None:
+    fill(path)
+    path.write_bytes(path.read_bytes().replace(b"TABLE agent_record", b"T\xe5BLE agent_record"))
+
+
 def of_another_program(path: Path) -> None:
     with sqlite3.connect(path) as connection:
         connection.execute("create table agent_run (mine)")
@@ -50,6 +55,7 @@ def fill(path: Path) -> None:
     [
         (no_database, "file is not a database"),
         (damaged, "database disk image is malformed"),
+        (damaged_in_its_schema, "its schema is damaged"),
         (of_another_program, "it is one of another program"),
         (newer, "its version is 2, newer than 1, the newest this release reads; upgrade"),
     ],

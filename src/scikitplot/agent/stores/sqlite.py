@@ -245,6 +245,8 @@ class SqliteStore(Tables):
         cursor.execute("commit")  # prepared once, which `Connection.commit` does anew each time
 
     def _explain(self, error: Exception, connection: Any) -> StateError | None:
+        if isinstance(error, UnicodeDecodeError):  # SQLite quotes what is damaged as it is
+            return StateError(f"database {self.path}: its schema is damaged")
         if not isinstance(error, sqlite3.Error):
             return None
         if _is_locked(error):
