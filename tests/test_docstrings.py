@@ -202,6 +202,13 @@ def test_a_documented_name_that_is_no_parameter_is_an_error_that_names_both(text
         tool(find)
 
 
+def test_a_table_in_a_description_ends_no_section() -> None:
+    table = "=====\nlevel\n=====\nhigh\n====="
+    inside = "\n".join(f"    {line}" for line in table.splitlines())
+    text = f"Parameters\n----------\nx : int\n{inside}\ny : int\n    The y.\n\nNotes\n-----\nNo."
+    assert read_docstring(text) == ("", {"x": table, "y": "The y."}, {})
+
+
 def test_a_colon_in_a_description_ends_no_name() -> None:
     assert read_docstring(":param x: see y: then z")[1] == {"x": "see y: then z"}
     assert read_docstring(":param :class:`Foo` x: a thing")[1] == {"x": "a thing"}

@@ -120,7 +120,7 @@ def read_docstring(text: str) -> Docstring:
         title = line.strip().lower()
         bare = title.removesuffix(":")
         if bare in _SECTIONS and _is_underline(lines, at + 1):
-            end = _numpydoc_end(lines, at + 2)
+            end = _numpydoc_end(lines, at)
             _read_section(bare, lines[at + 2 : end], _NUMPYDOC_ENTRY, found)
         elif _google_title(line) and _block_end(lines, at) > at + 1:
             end = _block_end(lines, at)
@@ -156,10 +156,12 @@ def _is_underline(lines: Sequence[str], at: int) -> bool:
     return at < len(lines) and re.fullmatch(r"\s*(-{3,}|={3,})\s*", lines[at]) is not None
 
 
-def _numpydoc_end(lines: Sequence[str], start: int) -> int:
-    """Return where the next underlined title is."""
-    for at in range(start, len(lines) - 1):
-        if lines[at].strip() and _is_underline(lines, at + 1):
+def _numpydoc_end(lines: Sequence[str], title: int) -> int:
+    """Return where the next underlined title is; one indented deeper is a table's head."""
+    margin = _margin(lines[title])
+    for at in range(title + 2, len(lines) - 1):
+        is_deeper = max(_margin(lines[at]), _margin(lines[at + 1])) > margin
+        if lines[at].strip() and not is_deeper and _is_underline(lines, at + 1):
             return at
     return len(lines)
 
