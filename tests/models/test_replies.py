@@ -317,7 +317,14 @@ def test_a_reply_with_neither_call_nor_text_is_none_and_reasoning_is_never_the_a
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("text", ["<think>\nis it 4?\n</think>\n\n", "No, not 4.</think>"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<think>\nis it 4?\n</think>\n\n",
+        "No, not 4.</think>",
+        "Try `add`:\n```\n4\n```\n</think>\n",
+    ],
+)
 def test_reasoning_in_front_of_a_text_is_left_out_and_that_is_recorded(
     text: str, form: str
 ) -> None:
@@ -334,7 +341,13 @@ def test_reasoning_in_front_of_a_text_is_left_out_and_that_is_recorded(
 
 
 @pytest.mark.parametrize(
-    "text", ["It ends with `</think>`.", "Behind '</think>' it goes on.", '{"a": "</think>"}']
+    "text",
+    [
+        "`a` ends with `</think>`.",
+        "```\n</think>\n```",
+        "Behind '</think>' it goes on.",
+        '{"a": "</think>"}',
+    ],
 )
 def test_an_answer_may_speak_of_the_end_of_reasoning(text: str) -> None:
     assert one_decision("native", chat_text(text)).answer == text

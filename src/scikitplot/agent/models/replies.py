@@ -219,7 +219,8 @@ def without_thinking(text: str, repairs: list[str]) -> str:
         # Where the prompt itself opens the block, the reply has its end alone; in an action, in
         # a block of code or in quotes it is a word like any other.
         before, end, rest = text.partition("</think>")
-        is_word = before.lstrip()[:1] == "{" or "`" in before or before[-1:] in ("'", '"')
+        is_code = before.lstrip()[:1] == "{" or before.count("`") % 2 == 1
+        is_word = is_code or before[-1:] in ("'", '"')
         if not end or "<think>" in before or is_word:
             return text
     repairs.append("a block of reasoning in front was left out")
