@@ -254,6 +254,7 @@ def missing(a: Nowhere) -> None: ...  # type: ignore[name-defined] # noqa: F821
         (lambda: 0, ValueError, "name must be"),
         (Shop, TypeError, "not a class"),
         (3, TypeError, "not int"),
+        ("find", TypeError, r"not str; a name is given as tool\(name=...\)"),
         (tool(add), TypeError, "'add' is a Tool already"),
         (dict.fromkeys, TypeError, "'fromkeys'"),
     ],

@@ -74,7 +74,8 @@ def read_function(
     """
     if not callable(func) or isinstance(func, type):
         what = "a class" if isinstance(func, type) else type_name(func)
-        raise TypeError(f"tool takes a function, not {what}")
+        told = "; a name is given as tool(name=...)" if isinstance(func, str) else ""
+        raise TypeError(f"tool takes a function, not {what}{told}")
     inner = func.func if isinstance(func, functools.partial) else func
     bound = func.keywords if isinstance(func, functools.partial) else {}
     is_function = inspect.isroutine(inner) or hasattr(inner, "__wrapped__")
