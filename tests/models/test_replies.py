@@ -211,6 +211,18 @@ DECODED = [
     ({"$ref": "#/$defs/list"}, "[1]", [1]),
     ({"type": "array", "items": {"type": "integer"}}, ["1", 2], [1, 2]),
     ({"type": "object", "properties": {"y": {"type": "array"}}}, {"y": "[]"}, {"y": []}),
+    ({"type": "object", "additionalProperties": {"type": "array"}}, {"y": "[]"}, {"y": []}),
+    ({"anyOf": [{"$ref": "#/$defs/point"}, {"type": "null"}]}, {"y": "5"}, {"y": 5}),
+    (
+        {"oneOf": [{"type": "array", "items": {"type": "null"}}, {"type": "object"}]},
+        ["null"],
+        [None],
+    ),
+    (
+        {"properties": {"y": {"type": "integer"}}, "anyOf": [{"required": ["y"]}, {}]},
+        {"y": "5"},
+        {"y": 5},
+    ),
 ]
 KEPT = [
     ({"type": "string"}, "[1, 2]"),
@@ -232,8 +244,19 @@ KEPT = [
     ({"type": "integer"}, "five"),
     ({"type": "integer"}, "NaN"),
     ({"$ref": "#/$defs/text"}, "[1]"),
+    ({"additionalProperties": {"type": "array"}, "patternProperties": {"y": {}}}, {"y": "[1]"}),
+    ({"additionalProperties": {"type": ["array", "string"]}}, {"y": "[1]"}),
+    ({"anyOf": [{"$ref": "#/$defs/point"}, {}]}, {"y": "5"}),
+    ({"anyOf": [{"$ref": "#/$defs/point"}, {"type": "null"}]}, {"y": "[1]"}),
+    ({"anyOf": [{"$ref": "#/$defs/point"}, {"type": ["object", "null"]}]}, {"y": "5"}),
 ]
-DEFS = {"$defs": {"list": {"type": "array"}, "text": {"type": "string"}}}
+DEFS = {
+    "$defs": {
+        "list": {"type": "array"},
+        "text": {"type": "string"},
+        "point": {"type": "object", "properties": {"y": {"type": "integer"}}},
+    }
+}
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -251,7 +274,7 @@ def test_a_string_is_decoded_where_the_schema_admits_none_and_says_so(
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize(("schema", "written"), KEPT)
-def test_a_string_stays_one_wherever_it_may_be_meant(form: str, schema: Any, written: str) -> None:
+def test_a_string_stays_one_wherever_it_may_be_meant(form: str, schema: Any, written: Any) -> None:
     tool = tool_of(schema, **DEFS)
     decision = one_decision(form, call_in(form, "take", {"x": written}), tools=[tool])
     assert (decision.arguments, decision.repairs) == ({"x": written}, ())
