@@ -247,6 +247,7 @@ KEPT = [
     ({"additionalProperties": {"type": "array"}, "patternProperties": {"y": {}}}, {"y": "[1]"}),
     ({"additionalProperties": {"type": ["array", "string"]}}, {"y": "[1]"}),
     ({"anyOf": [{"$ref": "#/$defs/point"}, {}]}, {"y": "5"}),
+    ({"anyOf": [{"$ref": "#/$defs/point"}, *[{"type": "null"}] * 16]}, {"y": "5"}),
     ({"anyOf": [{"$ref": "#/$defs/point"}, {"type": "null"}]}, {"y": "[1]"}),
     ({"anyOf": [{"$ref": "#/$defs/point"}, {"type": ["object", "null"]}]}, {"y": "5"}),
 ]

@@ -19,6 +19,7 @@ _MAX_CANDIDATES = 16
 _MAX_LEVELS = 8
 _MAX_TEXT = 1_000_000
 _MAX_STEPS = 200  # through references and branches of one place
+_MAX_BRANCHES = 16
 _DEEPER = frozenset(("additionalProperties", "items", "properties"))
 
 _Path: TypeAlias = "tuple[str | int, ...]"
@@ -112,10 +113,11 @@ class _Root:
         if type(schema) is not dict or not _DEEPER.isdisjoint(schema):
             return schema
         for keyword in ("anyOf", "oneOf"):
-            branches = [self._resolve(branch) for branch in schema.get(keyword, ())]
-            able = [branch for branch in branches if _may_be(branch, kind)]
-            if branches:
-                return able[0] if len(able) == 1 else None
+            if keyword in schema:
+                branches = map(self._resolve, schema[keyword][:_MAX_BRANCHES])
+                able = [branch for branch in branches if _may_be(branch, kind)]
+                is_only = len(able) == 1 and len(schema[keyword]) <= _MAX_BRANCHES
+                return able[0] if is_only else None
         return schema
 
     def _resolve(self, schema: Any) -> Any:
