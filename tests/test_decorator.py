@@ -9,6 +9,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import pytest
+from pydantic import Field
 from support import FREE, script
 
 from scikitplot.agent import Agent, Decision, RunState, Tool, ToolError, tool
@@ -172,6 +173,45 @@ def test_the_docstring_of_a_callable_object_is_that_of_its_call() -> None:
     assert made.parameters["properties"]["number"]["description"] == "How many."
 
 
+def test_an_object_whose_call_has_no_docstring_is_not_described() -> None:
+    class Double:
+        def __call__(self, number: int) -> int:
+            return 2 * number
+
+    assert tool(Double(), name="double").description == ""
+
+
+def test_only_the_hints_of_what_a_call_passes_are_read() -> None:
+    def load(engine: Nowhere, path: str) -> Nowhere:  # type: ignore[name-defined] # noqa: F821
+        return [engine, path]
+
+    assert call(tool(functools.partial(load, 1)), path="a").steps[0].result == [1, "a"]
+
+
+FIELD: Any = Field(default=3, ge=1)
+
+
+@dataclasses.dataclass
+class Page:
+    size: int = FIELD
+
+
+@pytest.mark.parametrize(
+    ("func", "place"),
+    [
+        (lambda size=FIELD: size, "size"),
+        (lambda size=dataclasses.field(default=3): size, "size"),  # noqa: B008
+        (lambda page: page, "page.size"),
+    ],
+)
+def test_a_default_that_only_describes_one_is_an_error_that_names_the_parameter(
+    func: Any, place: str
+) -> None:
+    func.__annotations__ = {"size": int, "page": Page}
+    with pytest.raises(TypeError, match=rf"parameter '{place}': the default is a Field.*Annotated"):
+        tool(func, name="it")
+
+
 def test_a_docstring_may_describe_what_a_partial_binds() -> None:
     made = tool(functools.partial(add, 1))
     assert (made.name, made.description) == ("add", "Add.")
@@ -214,6 +254,7 @@ def missing(a: Nowhere) -> None: ...  # type: ignore[name-defined] # noqa: F821
         (lambda: 0, ValueError, "name must be"),
         (Shop, TypeError, "not a class"),
         (3, TypeError, "not int"),
+        ("find", TypeError, r"not str; a name is given as tool\(name=...\)"),
         (tool(add), TypeError, "'add' is a Tool already"),
         (dict.fromkeys, TypeError, "'fromkeys'"),
     ],

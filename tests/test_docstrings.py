@@ -137,8 +137,15 @@ def test_every_form_gives_the_same_tool(func: Callable[..., Any]) -> None:
         "Args:\n    word: What to find.",
         "\n    Parameters\n    ----------\n    word : str\n        What to find.\n    ",
         ":param word: What to find.",
+        ":param word(str): What to find.",
+        ":params word (optional): What to find.",
+        ":keyword \\*\\*word: What to find.",
+        "Parameters\n----------\n\\*\\*word : str\n    What to find.",
         "Other Parameters\n----------------\nword\n    What to find.",
         "Keyword args:\n\n    word: What to find.",
+        "Args:\n    word:What to find.\n\nRaise:\n    ValueError: Always.",
+        "Parameters\n==========\nword : str\n    What to find.\n\nYields\n======\nint\n",
+        "Parameters:\n-----------\nword : str\n    What to find.",
     ],
 )
 def test_a_docstring_may_begin_with_a_section(text: str) -> None:
@@ -193,6 +200,13 @@ def test_a_documented_name_that_is_no_parameter_is_an_error_that_names_both(text
     find.__doc__ = text
     with pytest.raises(ValueError, match=r"'find'.*'limt'.*'limit'"):
         tool(find)
+
+
+def test_a_table_in_a_description_ends_no_section() -> None:
+    table = "=====\nlevel\n=====\nhigh\n====="
+    inside = "\n".join(f"    {line}" for line in table.splitlines())
+    text = f"Parameters\n----------\nx : int\n{inside}\ny : int\n    The y.\n\nNotes\n-----\nNo."
+    assert read_docstring(text) == ("", {"x": table, "y": "The y."}, {})
 
 
 def test_a_colon_in_a_description_ends_no_name() -> None:

@@ -211,6 +211,18 @@ DECODED = [
     ({"$ref": "#/$defs/list"}, "[1]", [1]),
     ({"type": "array", "items": {"type": "integer"}}, ["1", 2], [1, 2]),
     ({"type": "object", "properties": {"y": {"type": "array"}}}, {"y": "[]"}, {"y": []}),
+    ({"type": "object", "additionalProperties": {"type": "array"}}, {"y": "[]"}, {"y": []}),
+    ({"anyOf": [{"$ref": "#/$defs/point"}, {"type": "null"}]}, {"y": "5"}, {"y": 5}),
+    (
+        {"oneOf": [{"type": "array", "items": {"type": "null"}}, {"type": "object"}]},
+        ["null"],
+        [None],
+    ),
+    (
+        {"properties": {"y": {"type": "integer"}}, "anyOf": [{"required": ["y"]}, {}]},
+        {"y": "5"},
+        {"y": 5},
+    ),
 ]
 KEPT = [
     ({"type": "string"}, "[1, 2]"),
@@ -232,8 +244,20 @@ KEPT = [
     ({"type": "integer"}, "five"),
     ({"type": "integer"}, "NaN"),
     ({"$ref": "#/$defs/text"}, "[1]"),
+    ({"additionalProperties": {"type": "array"}, "patternProperties": {"y": {}}}, {"y": "[1]"}),
+    ({"additionalProperties": {"type": ["array", "string"]}}, {"y": "[1]"}),
+    ({"anyOf": [{"$ref": "#/$defs/point"}, {}]}, {"y": "5"}),
+    ({"anyOf": [{"$ref": "#/$defs/point"}, *[{"type": "null"}] * 16]}, {"y": "5"}),
+    ({"anyOf": [{"$ref": "#/$defs/point"}, {"type": "null"}]}, {"y": "[1]"}),
+    ({"anyOf": [{"$ref": "#/$defs/point"}, {"type": ["object", "null"]}]}, {"y": "5"}),
 ]
-DEFS = {"$defs": {"list": {"type": "array"}, "text": {"type": "string"}}}
+DEFS = {
+    "$defs": {
+        "list": {"type": "array"},
+        "text": {"type": "string"},
+        "point": {"type": "object", "properties": {"y": {"type": "integer"}}},
+    }
+}
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -251,7 +275,7 @@ def test_a_string_is_decoded_where_the_schema_admits_none_and_says_so(
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize(("schema", "written"), KEPT)
-def test_a_string_stays_one_wherever_it_may_be_meant(form: str, schema: Any, written: str) -> None:
+def test_a_string_stays_one_wherever_it_may_be_meant(form: str, schema: Any, written: Any) -> None:
     tool = tool_of(schema, **DEFS)
     decision = one_decision(form, call_in(form, "take", {"x": written}), tools=[tool])
     assert (decision.arguments, decision.repairs) == ({"x": written}, ())
@@ -291,6 +315,8 @@ EMPTY = {
         chat({"content": None, "reasoning_content": "It is 3."}),
         chat({"content": "", "reasoning": "It is 3."}),
         chat({"content": "<think>It is 3.</think>\n"}),
+        chat({"content": "It is 3.\n</think>\n\n"}),
+        chat({"content": [{"type": "reasoning", "text": "It is 3."}]}),
     ],
     "json": [chat_text(""), chat_text('{"answer": ""}'), chat_text('{"answer": null}')],
     "anthropic": [
@@ -315,10 +341,19 @@ def test_a_reply_with_neither_call_nor_text_is_none_and_reasoning_is_never_the_a
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_reasoning_in_front_of_a_text_is_left_out_and_that_is_recorded(form: str) -> None:
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<think>\nis it 4?\n</think>\n\n",
+        "No, not 4.</think>",
+        "Try `add`:\n```\n4\n```\n</think>\n",
+    ],
+)
+def test_reasoning_in_front_of_a_text_is_left_out_and_that_is_recorded(
+    text: str, form: str
+) -> None:
     said = answer_in(form, "3").body.decode()
     shown = json.loads(said)
-    text = "<think>\nis it 4?\n</think>\n\n"
     if form == "anthropic":
         shown["content"][0]["text"] = text + shown["content"][0]["text"]
     else:
@@ -327,6 +362,46 @@ def test_reasoning_in_front_of_a_text_is_left_out_and_that_is_recorded(form: str
     decision = one_decision(form, as_json(shown))
     assert decision.answer == "3"
     assert decision.repairs == ("a block of reasoning in front was left out",)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "`a` ends with `</think>`.",
+        "```\n</think>\n```",
+        "Behind '</think>' it goes on.",
+        '{"a": "</think>"}',
+    ],
+)
+def test_an_answer_may_speak_of_the_end_of_reasoning(text: str) -> None:
+    assert one_decision("native", chat_text(text)).answer == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '<tool_call>\n{"name": "add", "arguments": {"a": 1, "b": 2}}\n</tool_call>',
+        '[TOOL_CALLS][{"name": "add", "arguments": {"a": 1, "b": 2}}]',
+        "<think>two</think>\n<function=add>\n<parameter=a>\n1\n</parameter>\n</function>",
+    ],
+)
+def test_a_call_that_the_server_did_not_read_is_neither_an_answer_nor_run(text: str) -> None:
+    error, server = error_of("native", chat_text(text))
+    assert str(error).endswith("it has another form than the one asked for")
+    assert len(server.requests) == 2
+
+
+def test_fields_of_any_type_are_judged_without_an_exception() -> None:
+    odd: list[Any] = [{}, [], 3, True]
+    for value in odd:
+        said = chat_text("3", finish=value)
+        assert one_decision("native", said).answer == "3"
+        blocks = [{"type": value}, fake.text_block("3")]
+        assert one_decision("anthropic", fake.message(*blocks, stop=value)).answer == "3"
+        assert (
+            one_decision("native", chat({"content": [{"type": value}, {"text": "3"}]})).answer
+            == "3"
+        )
 
 
 GARBLED = [

@@ -141,6 +141,21 @@ def test_retry_after_is_heeded_in_both_forms_up_to_30_seconds(
     assert least <= waits[0] <= most
 
 
+def test_a_date_without_a_zone_is_one_of_greenwich(
+    waits: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", "XXX+5")
+    time.tzset()
+    try:
+        text = time.asctime(time.gmtime(time.time() + 20))
+        busy = as_json({}, 429, headers={"Retry-After": text})
+        run_one("native", busy, chat_text("yes"), retries=1)
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert 17 <= waits[0] <= 20
+
+
 @pytest.mark.parametrize("drop", ["before", "inside"])
 def test_a_connection_that_ends_early_is_tried_again(drop: str, waits: list[float]) -> None:
     whole = chat_text("yes")

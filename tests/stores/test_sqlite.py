@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from scikitplot.agent import Agent, Decision, MemoryStore, SqliteStore, StateError
+from scikitplot.agent import Agent, Decision, MemoryStore, SqliteStore, StateError, verify_audit
 
 from .test_stores import RUN, head, in_threads
 
@@ -24,6 +24,11 @@ def damaged(path: Path) -> None:
     data = bytearray(path.read_bytes())
     data[100:] = b"\xff" * (len(data) - 100)
     path.write_bytes(data)
+
+
+def damaged_in_its_schema(path: Path) -> None:
+    fill(path)
+    path.write_bytes(path.read_bytes().replace(b"TABLE agent_record", b"T\xe5BLE agent_record"))
 
 
 def of_another_program(path: Path) -> None:
@@ -50,6 +55,7 @@ def fill(path: Path) -> None:
     [
         (no_database, "file is not a database"),
         (damaged, "database disk image is malformed"),
+        (damaged_in_its_schema, "its schema is damaged"),
         (of_another_program, "it is one of another program"),
         (newer, "its version is 2, newer than 1, the newest this release reads; upgrade"),
     ],
@@ -173,3 +179,32 @@ def test_a_damaged_row_that_a_state_was_saved_after_is_one_error(tmp_path: Path)
         connection.close()
         with pytest.raises(StateError, match="the trail does not hold record 0"):
             agent.resume(RUN)
+
+
+@pytest.mark.parametrize(
+    "saved",
+    [
+        "{",
+        "{}",
+        "3",
+        "[]",
+        "",
+        '{"audit_head":null}',
+        '{"audit_head":[1,2]}',
+        "[" * 100_000,
+        b"\xff",
+    ],
+)
+def test_a_damaged_state_is_a_fault_of_its_own_run_alone(tmp_path: Path, saved: Any) -> None:
+    path = tmp_path / "runs.db"
+    with SqliteStore(path) as store:
+        agent = Agent([], lambda state, tools: Decision.finish(1), store=store, audit=store)
+        sound, hurt = agent.run("one"), agent.run("two")
+        with sqlite3.connect(path) as connection:
+            connection.execute(
+                "update agent_run set head = ? where run_id = ?", (saved, hurt.run_id)
+            )
+        connection.close()
+        heads = store.heads()
+        assert heads[sound.run_id] == sound.audit_head
+        assert [p.run_id for p in verify_audit(store.read(), heads=heads)] == [hurt.run_id]

@@ -16,10 +16,11 @@ __all__ = ["read_definition"]
 
 _TAKEN = ("name", "description")
 _SCHEMAS = {
-    "input_schema": "Anthropic's form",
+    "input_schema": "Anthropic's form",  # also what `model_dump()` of MCP's Python SDK writes
     "inputSchema": "MCP's form",
     "parameters": "OpenAI's form",
 }
+_OF_MCP = ("title", "annotations", "icons", "execution", "meta")
 _LEFT_OUT = {
     "input_schema": (
         "type",
@@ -29,8 +30,10 @@ _LEFT_OUT = {
         "defer_loading",
         "allowed_callers",
         "eager_input_streaming",
+        *_OF_MCP,
+        "output_schema",
     ),
-    "inputSchema": ("title", "annotations", "outputSchema", "icons", "execution", "_meta"),
+    "inputSchema": (*_OF_MCP, "outputSchema", "_meta"),
     "parameters": (
         "type",
         "strict",

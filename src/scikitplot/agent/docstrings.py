@@ -33,13 +33,16 @@ _OTHER_SECTIONS = frozenset(
         "methods",
         "note",
         "notes",
+        "raise",
         "raises",
+        "receive",
         "receives",
         "references",
         "return",
         "returns",
         "see also",
         "todo",
+        "warn",
         "warning",
         "warnings",
         "warns",
@@ -49,13 +52,14 @@ _OTHER_SECTIONS = frozenset(
 )
 _SECTIONS = _PARAMETERS | _OTHER_SECTIONS
 
-_NAME = r"\\?\*{0,2}[^\W\d]\w*"
+_NAME = r"(?:\\?\*){0,2}[^\W\d]\w*"
 _NAMES = rf"{_NAME}(?:\s*,\s*{_NAME})*"
 _NUMPYDOC_ENTRY = re.compile(rf"({_NAMES})\s*(?::.*)?")
-_GOOGLE_ENTRY = re.compile(rf"({_NAMES})\s*(?:\(.*?\))?\s*:(?:\s+(.*))?")
+_GOOGLE_ENTRY = re.compile(rf"({_NAMES})\s*(?:\(.*?\))?\s*:\s*(.*)")
 # The type between `:param` and the name is taken only where the text has no shorter reading.
 _FIELD = re.compile(
-    rf":(?:param|parameter|arg|argument|key|keyword|kwarg)\s+(?:.*?\s+)??({_NAME})\s*:(?:\s+(.*))?"
+    r":(?:params?|parameter|arg|argument|key|keyword|kwarg)\s+(?:.*?\s+)??"
+    rf"({_NAME})\s*(?:\(.*?\))?\s*:(?:\s+(.*))?"
 )
 _OTHER_FIELD = re.compile(r":(?:type|vartype|returns?|rtype|raises?|except|exception|meta)\b.*?:.*")
 
@@ -114,12 +118,13 @@ def read_docstring(text: str) -> Docstring:
     while at < len(lines):
         line = lines[at]
         title = line.strip().lower()
-        if title in _SECTIONS and _is_underline(lines, at + 1):
-            end = _numpydoc_end(lines, at + 2)
-            _read_section(title, lines[at + 2 : end], _NUMPYDOC_ENTRY, found)
+        bare = title.removesuffix(":")
+        if bare in _SECTIONS and _is_underline(lines, at + 1):
+            end = _numpydoc_end(lines, at)
+            _read_section(bare, lines[at + 2 : end], _NUMPYDOC_ENTRY, found)
         elif _google_title(line) and _block_end(lines, at) > at + 1:
             end = _block_end(lines, at)
-            _read_section(title[:-1], lines[at + 1 : end], _GOOGLE_ENTRY, found)
+            _read_section(bare, lines[at + 1 : end], _GOOGLE_ENTRY, found)
         elif field := _FIELD.fullmatch(line.strip()):
             end = _block_end(lines, at)
             found["parameters"].update(_entry(field[1], field[2], lines[at + 1 : end]))
@@ -148,13 +153,15 @@ def _google_title(line: str) -> str:
 
 
 def _is_underline(lines: Sequence[str], at: int) -> bool:
-    return at < len(lines) and re.fullmatch(r"\s*-{3,}\s*", lines[at]) is not None
+    return at < len(lines) and re.fullmatch(r"\s*(-{3,}|={3,})\s*", lines[at]) is not None
 
 
-def _numpydoc_end(lines: Sequence[str], start: int) -> int:
-    """Return where the next underlined title is."""
-    for at in range(start, len(lines) - 1):
-        if lines[at].strip() and _is_underline(lines, at + 1):
+def _numpydoc_end(lines: Sequence[str], title: int) -> int:
+    """Return where the next underlined title is; one indented deeper is a table's head."""
+    margin = _margin(lines[title])
+    for at in range(title + 2, len(lines) - 1):
+        is_deeper = max(_margin(lines[at]), _margin(lines[at + 1])) > margin
+        if lines[at].strip() and not is_deeper and _is_underline(lines, at + 1):
             return at
     return len(lines)
 

@@ -10,7 +10,7 @@ import functools
 import inspect
 import types
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any, NamedTuple
 
@@ -74,7 +74,8 @@ def read_function(
     """
     if not callable(func) or isinstance(func, type):
         what = "a class" if isinstance(func, type) else type_name(func)
-        raise TypeError(f"tool takes a function, not {what}")
+        told = "; a name is given as tool(name=...)" if isinstance(func, str) else ""
+        raise TypeError(f"tool takes a function, not {what}{told}")
     inner = func.func if isinstance(func, functools.partial) else func
     bound = func.keywords if isinstance(func, functools.partial) else {}
     is_function = inspect.isroutine(inner) or hasattr(inner, "__wrapped__")
@@ -88,9 +89,12 @@ def read_function(
         known = [*inspect.signature(inner).parameters]
     except (TypeError, ValueError):
         raise TypeError(f"{what}: the function has no signature; wrap it in one that has") from None
-    hints = _hints(inspect.unwrap(source), names, what)
-    doc = describe(inspect.getdoc(source) or "", known, f"{what}: the docstring")
     parameters = [part for part in taken.values() if part.name not in bound]
+    hints = _hints(inspect.unwrap(source), [part.name for part in parameters], names, what)
+    text = inspect.getdoc(source) or ""
+    if text == inspect.getdoc(type.__call__):  # it has none: this is that of every class
+        text = ""
+    doc = describe(text, known, f"{what}: the docstring")
     for part in parameters:
         _check(part, hints, what)
     reader = Reader(what, names(getattr(inspect.unwrap(source), "__code__", None)))
@@ -119,7 +123,9 @@ def local_names(frame: FrameType) -> Callable[[Any], dict[str, Any]]:
     return names
 
 
-def _hints(source: Any, names: Callable[[Any], dict[str, Any]], what: str) -> dict[str, Any]:
+def _hints(
+    source: Any, wanted: Sequence[str], names: Callable[[Any], dict[str, Any]], what: str
+) -> dict[str, Any]:
     code = getattr(source, "__code__", None)
     local = names(code)
     cells = getattr(source, "__closure__", None) or ()
@@ -128,10 +134,13 @@ def _hints(source: Any, names: Callable[[Any], dict[str, Any]], what: str) -> di
             local.setdefault(name, cell.cell_contents)
         except ValueError:  # not set yet
             continue
+    # The others, as that of what is returned, may be known to a type checker alone.
+    told = getattr(source, "__annotations__", {})
+    told = {name: told[name] for name in wanted if name in told}
     # A stand-in without defaults: for a default of None, Python 3.10 would change the hint.
     return resolve(
         lambda: typing.get_type_hints(
-            types.SimpleNamespace(__annotations__=getattr(source, "__annotations__", {})),
+            types.SimpleNamespace(__annotations__=told),
             getattr(source, "__globals__", {}),
             local,
             include_extras=True,

@@ -123,6 +123,9 @@ class Reader:
         decoders: dict[str, Decode] = {}
         for name, hint, default, description in fields:
             inside = f"{place}.{name}" if place else name
+            if hasattr(default, "default") and hasattr(default, "default_factory"):
+                told = f"the default is a {type_name(default)}, which the function would get"
+                raise TypeError(self._at(inside, f"{told}; write it into Annotated"))
             read = self.read(hint, inside)
             # What a reference allows is not known while it is read.
             is_open = "null" not in read.kinds or type(read.schema) is Reference

@@ -192,6 +192,15 @@ def read_count(counts: JSON, field: str) -> int | None:
 
 _THINKING = re.compile(r"\s*<think>.*?</think>\s*", re.S)
 _FENCE = "```"
+# How models write calls; a server that does not read them gives them out as what the model said.
+_UNREAD_CALLS = (
+    "<tool_call>",
+    "<function=",
+    "<function_call>",
+    "<|tool_call",
+    "<|python_tag|>",
+    "[TOOL_CALLS]",
+)
 _FORMS = (
     ({"tool"}, {"tool", "arguments", "reason"}),
     ({"answer"}, {"answer", "reason"}),
@@ -201,13 +210,21 @@ _FORMS = (
 
 def without_thinking(text: str, repairs: list[str]) -> str:
     """Return a text without a block of reasoning in front of it."""
-    if not text.lstrip().startswith("<think>"):
-        return text
-    found = _THINKING.match(text)
-    if found is None:
-        raise Unusable("cut")
+    if text.lstrip().startswith("<think>"):
+        found = _THINKING.match(text)
+        if found is None:
+            raise Unusable("cut")
+        rest = text[found.end() :]
+    else:
+        # Where the prompt itself opens the block, the reply has its end alone; in an action, in
+        # a block of code or in quotes it is a word like any other.
+        before, end, rest = text.partition("</think>")
+        is_code = before.lstrip()[:1] == "{" or before.count("`") % 2 == 1
+        is_word = is_code or before[-1:] in ("'", '"')
+        if not end or "<think>" in before or is_word:
+            return text
     repairs.append("a block of reasoning in front was left out")
-    return text[found.end() :]
+    return rest.lstrip()
 
 
 def read_json_action(text: str) -> Reply:
@@ -293,6 +310,8 @@ def decide(
         answer = without_thinking(reply.text, repairs).strip()
         if not answer:
             raise Unusable("empty")
+        if answer.startswith(_UNREAD_CALLS):
+            raise Unusable("form")
     else:
         reason = _reason(reply.text)
     try:

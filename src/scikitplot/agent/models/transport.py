@@ -20,6 +20,7 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Mapping
+from datetime import timezone
 from email.utils import parsedate_to_datetime
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -278,7 +279,10 @@ def _seconds(retry_after: str | None) -> float | None:
         seconds = float(retry_after)
     except ValueError:
         try:
-            seconds = parsedate_to_datetime(retry_after).timestamp() - time.time()
+            date = parsedate_to_datetime(retry_after)
+            if date.tzinfo is None:  # the form of C's asctime, which means GMT too
+                date = date.replace(tzinfo=timezone.utc)
+            seconds = date.timestamp() - time.time()
         except (ValueError, OverflowError, OSError):
             return None
     return None if math.isnan(seconds) else min(max(seconds, 0.0), MAX_WAIT)

@@ -19,6 +19,8 @@ _MAX_CANDIDATES = 16
 _MAX_LEVELS = 8
 _MAX_TEXT = 1_000_000
 _MAX_STEPS = 200  # through references and branches of one place
+_MAX_BRANCHES = 16
+_DEEPER = frozenset(("additionalProperties", "items", "properties"))
 
 _Path: TypeAlias = "tuple[str | int, ...]"
 
@@ -91,16 +93,32 @@ class _Root:
         if type(value) is str:
             if path and len(value) <= _MAX_TEXT and not self._admits_string(schema, [_MAX_STEPS]):
                 yield path, value
-        elif type(schema) is not dict or len(path) > _MAX_LEVELS:
             return
-        elif type(value) is dict:
-            properties = schema.get("properties")
+        schema = self._only_branch(schema, "object" if type(value) is dict else "array")
+        if type(schema) is not dict or len(path) > _MAX_LEVELS:
+            return
+        if type(value) is dict:
+            properties = schema.get("properties", {})
+            others = schema.get("additionalProperties")
+            if type(others) is not dict or "patternProperties" in schema:
+                others = True
             for name, item in value.items():
-                if type(properties) is dict and name in properties:
-                    yield from self.candidates(properties[name], item, (*path, name))
+                yield from self.candidates(properties.get(name, others), item, (*path, name))
         elif type(value) is list and "items" in schema and "prefixItems" not in schema:
             for index, item in enumerate(value[:1_000]):
                 yield from self.candidates(schema["items"], item, (*path, index))
+
+    def _only_branch(self, schema: Any, kind: str) -> Any:
+        """Return the one branch of a union that takes values of a type, as in ``X | None``."""
+        if type(schema) is not dict or not _DEEPER.isdisjoint(schema):
+            return schema
+        for keyword in ("anyOf", "oneOf"):
+            if keyword in schema:
+                branches = map(self._resolve, schema[keyword][:_MAX_BRANCHES])
+                able = [branch for branch in branches if _may_be(branch, kind)]
+                is_only = len(able) == 1 and len(schema[keyword]) <= _MAX_BRANCHES
+                return able[0] if is_only else None
+        return schema
 
     def _resolve(self, schema: Any) -> Any:
         """Follow plain references into the definitions of the schema itself."""
@@ -133,6 +151,11 @@ class _Root:
             ):
                 return False
         return all(self._admits_string(part, steps) for part in schema.get("allOf", ()))
+
+
+def _may_be(schema: Any, kind: str) -> bool:
+    kinds = schema.get("type", kind) if type(schema) is dict else kind
+    return kind in ([kinds] if type(kinds) is str else kinds)
 
 
 def _replaced(value: Any, path: _Path, new: JSON) -> Any:

@@ -22,8 +22,8 @@ from .wording import NATIVE_FORM, NATIVE_RULES, left_out, observation
 
 __all__ = ["Messages", "read_usage"]
 
-_CUT = frozenset(("max_tokens", "model_context_window_exceeded", "pause_turn"))
-_THINKING = frozenset(("thinking", "redacted_thinking"))
+_CUT = ("max_tokens", "model_context_window_exceeded", "pause_turn")
+_THINKING = ("thinking", "redacted_thinking")
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 
 

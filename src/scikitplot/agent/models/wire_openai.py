@@ -31,8 +31,9 @@ from .wording import JSON_FORM, JSON_RULES, NATIVE_FORM, NATIVE_RULES, left_out,
 __all__ = ["JsonChat", "NativeChat", "read_usage"]
 
 _FIELDS = ("reasoning_content", "reasoning", "reasoning_details", "extra_content")
-_CUT = frozenset(("length", "max_tokens", "model_length", "MAX_TOKENS", "error"))
+_CUT = ("length", "max_tokens", "model_length", "MAX_TOKENS", "error")
 _ID = re.compile(r"[A-Za-z0-9_.:-]{1,64}", re.ASCII)
+_SPOKEN = ("text", "output_text", "refusal")
 _NOTHING = "(no usable reply)"
 
 
@@ -199,9 +200,11 @@ def _read_content(message: dict[str, Any]) -> tuple[str, str]:
     texts = [content] if type(content) is str else []
     refusals = [refusal] if type(refusal) is str else []
     for part in content if type(content) is list else ():
-        if type(part) is dict and type(part.get("text")) is str:
+        if type(part) is not dict or part.get("type", "text") not in _SPOKEN:
+            continue  # a part of the reasoning, or a picture
+        if type(part.get("text")) is str:
             texts.append(part["text"])
-        elif type(part) is dict and type(part.get("refusal")) is str:
+        elif type(part.get("refusal")) is str:
             refusals.append(part["refusal"])
     return "".join(texts), "".join(refusals)
 

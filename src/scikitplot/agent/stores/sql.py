@@ -49,6 +49,8 @@ _STATEMENTS = {
 
 _DAMAGED = "the last record of the run is damaged; verify_audit says how"
 
+_NOWHERE = AuditHead(0, "")
+
 MAX_SAVED = 1_000
 """Runs of which a store keeps in mind what it saved last."""
 
@@ -185,11 +187,12 @@ class Tables(Pool):
         ]
 
     def heads(self) -> dict[str, AuditHead]:
-        """Return the last record of each run as its saved head names it, for `verify_audit`."""
-        return {
-            run_id: AuditHead(*json.loads(head)["audit_head"])
-            for _, run_id, head in self._pages("heads")
-        }
+        """Return the last record of each run as its saved head names it, for `verify_audit`.
+
+        Of a run whose saved head is damaged it is one that no trail holds, so that `verify_audit`
+        names this run.
+        """
+        return {run_id: _named_in(head) for _, run_id, head in self._pages("heads")}
 
     def delete(self, run_id: str) -> None:
         """Forget a run, its steps and its records; one that is not there is no error."""
@@ -298,6 +301,14 @@ class Tables(Pool):
             if len(rows) < PAGE:
                 return
             last = rows[-1][0]
+
+
+def _named_in(head: Any) -> AuditHead:
+    try:
+        seq, own = json.loads(head)["audit_head"]
+    except (KeyError, RecursionError, TypeError, ValueError):
+        return _NOWHERE
+    return AuditHead(seq, own) if type(seq) is int and is_digest(own) else _NOWHERE
 
 
 def _read_row(run_id: str, seq: int, body: object) -> AuditRecord | DamagedLine:

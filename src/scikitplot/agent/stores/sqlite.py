@@ -245,8 +245,11 @@ class SqliteStore(Tables):
         cursor.execute("commit")  # prepared once, which `Connection.commit` does anew each time
 
     def _explain(self, error: Exception, connection: Any) -> StateError | None:
-        if not isinstance(error, sqlite3.Error):
+        if not isinstance(error, (sqlite3.Error, UnicodeDecodeError)):
             return None
+        # SQLite quotes damaged names as they are: Python cannot decode its text then, or drops it.
+        if isinstance(error, UnicodeDecodeError) or not str(error):
+            return StateError(f"database {self.path}: its schema is damaged")
         if _is_locked(error):
             told = f"others have held its lock for longer than {self.timeout:g} seconds"
             return StateError(f"database {self.path}: {told}")
