@@ -329,6 +329,8 @@ class Terminal:
             stdout=inner,
             stderr=inner,
             start_new_session=True,
+            # Where the shell started the tests in the background, the child would ignore it too.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
         os.close(inner)
         self.printed = ""
