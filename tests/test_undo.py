@@ -359,9 +359,12 @@ def test_what_a_secret_may_have_got_into_is_undone_only_if_a_person_agrees() -> 
     policy = Policy(allow_effects=["external"], approval_effects=(), flow=Flow())
     tool = saver([], effect="external", trusted=True, secret=True, targets=[])
     agent = Agent([tool], script(act("a")), policy=policy, store=MemoryStore())
+    store, audit = agent.store, agent.audit
     pending = agent.undo(agent.run("goal").run_id).pending
     assert pending is not None
     assert pending.reasons[1].endswith("returned a secret")
+    again = replay(store, tools=[tool], policy=policy, trail=audit)
+    assert [[step.change for step in run.steps] for run in again] == [[None], [None]]
 
 
 def test_a_store_that_returns_another_run_is_told_and_nothing_is_undone() -> None:

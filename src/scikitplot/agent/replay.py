@@ -33,11 +33,12 @@ from .replayed import (
 )
 from .state import RunState, RunStatus, Step, StepOutcome
 from .state.head import Head, check_steps, read_head
-from .state.marks import NO_MARKS, Marks
+from .state.marks import Marks
 from .stops import lacks_usage, repeats, stop_for
 from .stores import StateStore
 from .tools import Tool
 from .toolset import Toolset
+from .undo import undone_run
 from .values import add_exactly, clean_text, encode, exact, type_name
 from .watch import Watch
 
@@ -242,7 +243,9 @@ class _Run:
         self._policy = policy
         self._limits = limits
         by_goal = head.marks.tainted == "goal"
-        marks = Marks("goal") if by_goal else NO_MARKS
+        # Where a run undoes another one, that is where it has its first marks from.
+        undoes = undone_run(head.run_id, head.goal) is not None
+        marks = Marks("goal" if by_goal else None, head.marks.secret if undoes else None)
         self._ledger = Ledger(head.run_id, head.goal, Watch(float, float), marks=marks)
         self._influence: Influence | None = None
         if policy.flow is not None:
