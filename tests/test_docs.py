@@ -37,13 +37,14 @@ def blocks(document: Path, language: str) -> list[tuple[int, str]]:
 
 
 def run_python(document: Path) -> None:
-    module = sys.modules[document.stem] = ModuleType(document.stem)  # as dataclasses look for it
+    name = f"page_{document.stem}"  # a page may have the name of what it imports
+    module = sys.modules[name] = ModuleType(name)  # dataclasses look for it there
     try:
         for line, source in blocks(document, "python"):
             code = compile("\n" * (line - 1) + source, str(document), "exec", dont_inherit=True)
             exec(code, module.__dict__)
     finally:
-        del sys.modules[document.stem]
+        del sys.modules[name]
 
 
 def run_shell(script: str) -> list[str]:
