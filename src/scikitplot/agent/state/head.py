@@ -151,13 +151,16 @@ def head_text(
     marks: Marks,
 ) -> str:
     """Return the canonical text of a head; what has parts is passed as text."""
+    tainted, secret = marks
+    why = stopped = told = "null"
+    if stop is not None or stop_reason is not None or error is not None:
+        why, stopped, told = map(optional_text, (stop, stop_reason, error))
+    seq, last = audit_head
     return (
-        f'{{"answer":{answer},"audit_head":[{audit_head.seq},"{audit_head.digest}"],'
-        f'"error":{optional_text(error)},"goal":{goal},"open":{open_step},"parent":{parent},'
-        f'"revision":{revision},"run_id":"{run_id}","salt":{salt},"secret":{mark_text(marks.secret)},'
-        f'"status":"{status}","stop":{optional_text(stop)},'
-        f'"stop_reason":{optional_text(stop_reason)},"tainted":{mark_text(marks.tainted)},'
-        f'"usage":{usage},"version":{VERSION}}}'
+        f'{{"answer":{answer},"audit_head":[{seq},"{last}"],"error":{told},"goal":{goal},'
+        f'"open":{open_step},"parent":{parent},"revision":{revision},"run_id":"{run_id}",'
+        f'"salt":{salt},"secret":{mark_text(secret)},"status":"{status}","stop":{why},'
+        f'"stop_reason":{stopped},"tainted":{mark_text(tainted)},"usage":{usage},"version":{VERSION}}}'
     )
 
 

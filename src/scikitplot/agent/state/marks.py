@@ -31,6 +31,8 @@ class Marks(NamedTuple):
         None is ever unset.
         """
         tainted, secret = self
+        if tainted is not None and (secret is not None or (tool is not None and not tool.secret)):
+            return self
         if tainted is None and (tool is None or not tool.trusted):
             tainted = step
         if secret is None and (tool is None or tool.secret):
