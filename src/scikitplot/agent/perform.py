@@ -139,11 +139,16 @@ def _await(tool: Tool, awaitable: Awaitable[Any], context: Context, deadline: fl
     raise awaited.error
 
 
+_PLAIN = frozenset((str, dict, list, int, float, bool, type(None)))
+"""What most tools return; none of them can be awaited."""
+
+
 def _call(effect: CallTool) -> Any:
     running.set(effect.call)
     try:
         reply = effect.tool.invoke(effect.arguments)
-        return _Later(reply) if hasattr(type(reply), "__await__") else reply
+        kind = type(reply)
+        return reply if kind in _PLAIN or not hasattr(kind, "__await__") else _Later(reply)
     except Exception as error:
         return _judge(error)
 

@@ -173,6 +173,10 @@ def admit(
         ...
     scikitplot.agent.values.InvalidValue: /when/1: a set is no JSON value
     """
+    if type(value) is str and len(value) <= max_bytes and value.isascii():
+        text = quote(value)  # what most results are, and nothing in it can be wrong but its size
+        if len(text) <= max_bytes:
+            return value, text
     room = [max_bytes, allow_tuples]
     try:
         copy = _copy(value, max_depth, room)
