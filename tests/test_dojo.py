@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-if find_spec("agentdojo") is None:
-    pytest.skip("this machine has no agentdojo", allow_module_level=True)
+pytestmark = pytest.mark.skipif(
+    find_spec("agentdojo") is None, reason="this machine has no agentdojo"
+)
 
 DOJO = Path(__file__).resolve().parents[1] / "benchmarks" / "dojo"
 
