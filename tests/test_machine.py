@@ -16,6 +16,7 @@ from typing import Any
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, precondition, rule
+from support import Dies, Fuse
 
 from scikitplot.agent import (
     Agent,
@@ -35,25 +36,8 @@ from scikitplot.agent import (
 from scikitplot.agent.approval import action_digest
 
 
-class Crash(BaseException):
-    """The process dies here."""
-
-
 class BrokenRule(BaseException):
     """A call started that should not have."""
-
-
-class Fuse:
-    """Counts the points at which a process may die, and blows at one of them."""
-
-    left: int | None = None
-
-    def point(self) -> None:
-        if self.left is not None:
-            self.left -= 1
-            if self.left < 0:
-                self.left = None
-                raise Crash
 
 
 class Store(MemoryStore):
@@ -261,7 +245,7 @@ class Runs(RuleBasedStateMachine):
     def drive(self, function: Any, *args: Any, **kwargs: Any) -> None:
         try:
             function(*args, **kwargs)
-        except Crash:
+        except Dies:
             pass
         finally:
             self.fuse.left = None
