@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from hashlib import sha256
 from typing import BinaryIO, NamedTuple, TypeVar
 
-from .record import MAX_LINE, AuditRecord, DamagedLine, parse_line
+from .record import DIGEST_TAIL, MAX_LINE, AuditRecord, DamagedLine, parse_line
 
 __all__ = ["Link", "link_of", "read_audit", "read_lines"]
 
@@ -46,7 +46,7 @@ def link_of(line: bytes, key: bytes | None) -> Link | None:
     if found is None or not line.startswith(_START):
         return None
     prev, run_id, seq, own = (part.decode() for part in found.groups())
-    body = line[: -len(',"digest":""}') - 64] + b"}"
+    body = line[:-DIGEST_TAIL] + b"}"
     computed = sha256(body).hexdigest() if key is None else hmac.digest(key, body, "sha256").hex()
     if not hmac.compare_digest(computed, own):
         return None

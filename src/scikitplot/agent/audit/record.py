@@ -18,6 +18,7 @@ from ..approval import is_digest
 from ..values import JSON, MAX_NESTING, admit, digest, type_name
 
 __all__ = [
+    "DIGEST_TAIL",
     "GENESIS",
     "MAX_LINE",
     "AuditHead",
@@ -36,7 +37,8 @@ MAX_LINE = 16_000_000
 
 _EVENT = re.compile(r"[a-z_]{1,40}", re.ASCII)
 _FIELDS = ("run_id", "seq", "event", "data", "time", "prev", "digest")
-_DIGEST_TAIL = len(',"digest":""}') + 64
+DIGEST_TAIL = len(',"digest":""}') + 64
+"""Bytes of a line that its digest does not cover."""
 
 
 class AuditHead(NamedTuple):
@@ -237,7 +239,7 @@ def is_intact(record: AuditRecord, key: bytes | None = None) -> bool:
 
     A record in memory holds both, and its data is a dict that somebody may have changed.
     """
-    if not compare_digest(digest(record.line[:-_DIGEST_TAIL] + "}", key), record.digest):
+    if not compare_digest(digest(record.line[:-DIGEST_TAIL] + "}", key), record.digest):
         return False
     try:
         _data.__get__(record)
