@@ -662,7 +662,7 @@ def test_whenever_a_process_dies_no_answer_that_was_claimed_is_lost(
         left[0] -= 1
         if left[0] == -1 and dies == "before":
             raise KeyboardInterrupt
-        result = real(keeper, effect)
+        result = yield from real(keeper, effect)
         if left[0] == -1:
             raise KeyboardInterrupt
         return result

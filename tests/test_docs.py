@@ -128,7 +128,7 @@ def test_the_readme_begins_with_an_example_and_two_commands() -> None:
 def codes_in_the_source() -> set[str]:
     """Return every code that the runtime gives a step or a run, wherever it stands in a call."""
     found: set[str] = set()
-    for name in ("gates", "stops", "results", "loop", "perform", "agent"):
+    for name in ("gates", "stops", "results", "loop", "perform", "sessions"):
         tree = ast.parse((PACKAGE / f"{name}.py").read_text("utf-8"))
         for node in ast.walk(tree):
             values: list[ast.expr] = []
@@ -140,9 +140,12 @@ def codes_in_the_source() -> set[str]:
                     else (function.id if isinstance(function, ast.Name) else "")
                 )
                 values += [k.value for k in node.keywords if k.arg in ("code", "stop_reason")]
+                arguments = node.args
+                if called == "partial" and isinstance(arguments[0], ast.Name):
+                    called, arguments = arguments[0].id, arguments[1:]
                 place = CODE_ARGUMENTS.get(called)
                 if place is not None:
-                    values += node.args[place : place + 1]
+                    values += arguments[place : place + 1]
             elif isinstance(node, ast.Return) and name == "stops" and node.value is not None:
                 values.append(node.value)
             found.update(

@@ -1,43 +1,23 @@
-"""The agent: performs what the loop asks for, one effect at a time.
+"""The agent: calls what its sessions request, one after the other, and waits.
 
 An `Agent` holds no run, so threads may share one. It decides nothing: what happens in a run is in
-`loop` and `gates`. Here is what a run is begun with and resumed from, and who is asked.
+`loop` and `gates`; what a run is begun with and resumed from, and who is asked, is in `sessions`.
 """
 
 from __future__ import annotations
 
-import copy
-import json
-import secrets
 from collections.abc import Iterable
-from typing import Any
 
-from .approval import Approval, agreed_answers_to, check_approvals, check_run_id
-from .effects import (
-    AskApprover,
-    AskPlanner,
-    CallTool,
-    CheckAnswer,
-    Commit,
-    Effect,
-    Reconcile,
-)
-from .errors import StateError
-from .keeper import Keeper
-from .ledger import Ledger
-from .loop import Effects
-from .perform import ask, call_tool, reconcile
-from .settings import Settings
-from .state import RunState, RunStatus
-from .state.head import Head, OpenStep, check_steps, read_head
-from .state.marks import Marks
-from .undo import Undoing, goal_of, undoing_run, undone_run
-from .values import check_text, check_type, encode
+from .approval import Approval, check_approvals
+from .driving import drive
+from .sessions import Sessions
+from .state import RunState
+from .values import check_text, check_type
 
 __all__ = ["Agent"]
 
 
-class Agent(Settings):
+class Agent(Sessions):
     """Run a goal with a planner and tools, within a policy and limits.
 
     Parameters
@@ -136,16 +116,7 @@ class Agent(Settings):
         """
         check_text("goal", goal)
         check_type("tainted", tainted, bool)
-        return self._start(self._keeper(), goal, run_id, Marks("goal" if tainted else None))
-
-    def _start(self, kept: Keeper, goal: str, run_id: str | None, marks: Marks) -> RunState:
-        trail = None
-        if run_id is None:
-            run_id = secrets.token_hex(32)
-        else:
-            trail = kept.begin(check_run_id(run_id))
-        ledger = Ledger(run_id, goal, self._watch(), kept.key, trail, self.redact, marks)
-        return self._drive(kept, ledger, self._loop(ledger).start(secrets.token_hex(32)))
+        return drive(self._run(goal, run_id, tainted=tainted))
 
     def resume(self, state: RunState | str, *, approvals: Iterable[Approval] = ()) -> RunState:
         """Go on with a run that is paused or was cut off.
@@ -192,7 +163,7 @@ class Agent(Settings):
         >>> agent.resume(paused.run_id, approvals=[yes]).answer
         'sent'
         """
-        return self._resume(state, check_approvals(approvals))
+        return drive(self._resume(state, check_approvals(approvals)))
 
     def undo(self, run_id: str, *, approvals: Iterable[Approval] = ()) -> RunState:
         """Call the inverses (`Tool`'s ``undo``) of the executed steps of a run, the last one first.
@@ -235,14 +206,7 @@ class Agent(Settings):
         >>> agent.undo(agent.run("make it").run_id).answer, there
         ({'left': [], 'undone': [0], 'unlisted': 0}, set())
         """
-        answers, undoing = check_approvals(approvals), undoing_run(check_run_id(run_id))
-        if self.store is None:
-            raise ValueError("a run can be undone with a store only, which holds it")
-        if self.store.load(undoing) is not None:
-            return self._resume(undoing, answers)
-        kept = self._keeper()
-        agent, marks = self._undoing(kept, run_id, None)
-        return agent._start(kept, goal_of(run_id), undoing, marks)
+        return drive(self._undo(run_id, check_approvals(approvals)))
 
     def stop(self, run_id: str, reason: str = "") -> None:
         """Ask that a run ends, as ``stopped`` and ``cancelled``, before its next decision.
@@ -278,109 +242,4 @@ class Agent(Settings):
         >>> state.status.value, state.stop_reason, state.error, len(state.steps)
         ('stopped', 'cancelled', 'enough', 4)
         """
-        check_run_id(run_id)
-        check_text("reason", reason)
-        if run_id in self._driven:  # no lock, no store: this may be a signal handler
-            self._stops[run_id] = reason
-            return
-        while not self._stop_stored(run_id, reason):
-            pass  # the run went on in between
-
-    def _stop_stored(self, run_id: str, reason: str) -> bool:
-        saved = None if self.store is None else self.store.load(run_id)
-        if saved is None or self.store is None:
-            raise StateError(f"run {run_id[:12]}: this agent neither drives nor stores it")
-        head = read_head(saved[0])
-        if head.status.has_ended or head.stop is not None:
-            return True
-        try:
-            if head.status is RunStatus.AWAITING_APPROVAL:
-                self._resume(run_id, [], stop=reason)
-            else:
-                change = {"revision": head.revision + 1, "stop": reason}
-                text = encode({**json.loads(saved[0]), **change})
-                self.store.commit(run_id, text, [], expected=head.revision)
-        except StateError:
-            now = self.store.load(run_id)
-            if now is None or read_head(now[0]).revision == head.revision:
-                raise  # nobody went on: the store itself refuses
-            return False
-        return True
-
-    def _resume(
-        self, state: RunState | str, answers: list[Approval], *, stop: str | None = None
-    ) -> RunState:
-        kept = self._keeper()
-        head, text, steps = _read(kept, state)
-        if self.store is None:
-            head = head.from_caller()
-        if head.status.has_ended:
-            return RunState.view(text, steps)
-        request = None if head.open is None else head.open.request
-        answers = [] if request is None else agreed_answers_to(request.digest, answers)
-        trail, ahead = kept.find_trail(head)
-        ledger = Ledger.resumed(head, text, steps, trail, self._watch(), kept.key, self.redact)
-        if stop is not None:
-            ledger.stop = stop
-        undone = undone_run(head.run_id, head.goal)
-        agent = self if undone is None else self._undoing(kept, undone, head.open)[0]
-        return agent._drive(kept, ledger, agent._loop(ledger).resume(head.open, answers, ahead))
-
-    def _undoing(self, kept: Keeper, run_id: str, step: OpenStep | None) -> tuple[Agent, Marks]:
-        """Return who undoes a run, this agent but for what it calls, and its first marks."""
-        run, (head, _, steps) = run_id[:12], _read(kept, run_id)
-        if not head.status.has_ended:
-            raise StateError(f"run {run}: it has not ended, so it cannot be undone; stop it first")
-        if undone_run(head.run_id, head.goal) is not None:
-            raise StateError(f"run {run}: it undoes another run, and is not undone itself")
-        kept.find_trail(head)
-        undoing = Undoing(self.tools, steps, None if step is None else step.decision)
-        agent = copy.copy(self)
-        agent.tools, agent.planner = undoing.tools, undoing.plan
-        agent.limits = undoing.limits(self.limits)
-        agent.done = agent.reconcile = None  # they know the tools, not their inverses
-        agent._notes = (f"it undoes a call of run {run_id}",)
-        tainted, secret = head.marks  # what is undone, and with which results, was read there
-        return agent, Marks(None if tainted is None else "goal", secret)
-
-    def _drive(self, kept: Keeper, ledger: Ledger, effects: Effects) -> RunState:
-        run_id, stops = ledger.run_id, self._stops
-        self._driven.add(run_id)
-        reply: Any = None
-        try:
-            while True:
-                if run_id in stops:
-                    ledger.stop = stops.pop(run_id)
-                try:
-                    effect = effects.send(reply)
-                except StopIteration:
-                    return ledger.view()
-                reply = self._perform(kept, effect)
-        finally:
-            self._driven.discard(run_id)
-            stops.pop(run_id, None)
-
-    def _perform(self, kept: Keeper, effect: Effect) -> Any:
-        kind = type(effect)
-        if kind is Commit:
-            return kept.commit(effect)  # type: ignore[arg-type]
-        if kind is CallTool:
-            return call_tool(effect)  # type: ignore[arg-type]
-        if kind is AskPlanner:
-            return ask("planner", "planner_failed", self.planner, *effect)
-        if kind is AskApprover:
-            return ask("approver", "", self.approver, *effect)  # type: ignore[arg-type]
-        if kind is Reconcile:
-            return reconcile(self.reconcile, *effect)  # type: ignore[arg-type]
-        assert kind is CheckAnswer
-        return ask("done criterion", "done_failed", self.done, *effect)  # type: ignore[arg-type]
-
-
-def _read(kept: Keeper, state: RunState | str) -> tuple[Head, str, list[str]]:
-    """Return the head of a saved run, read and as it is saved, and its saved steps."""
-    text, steps = kept.load(state)
-    head = read_head(text)
-    check_steps(head, len(steps))
-    if isinstance(state, str) and head.run_id != state:
-        raise StateError("the store returned another run than the one it was asked for")
-    return head, text, steps
+        drive(self._stop(run_id, reason))

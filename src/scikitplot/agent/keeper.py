@@ -1,6 +1,7 @@
 """Where an agent's runs are kept: its store and its trail, together.
 
-Imports what stands below `agent`. Rules that hold here:
+Imports what stands below `agent`. What has to do with the store or the trail is a generator of
+requests. Rules that hold here:
 
 * a commit goes to the trail first and to the store second, or to both in one transaction where one
   object is both;
@@ -11,11 +12,14 @@ Imports what stands below `agent`. Rules that hold here:
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 from .approval import check_run_id
 from .audit import AuditHead, AuditRecord
 from .audit.base import check_key
+from .driving import Requests
 from .effects import Commit, StopRequest, TrailMoved
 from .errors import AuditError, StateError
 from .state import RunState
@@ -23,7 +27,7 @@ from .state.head import Head, read_head
 from .stores import StateStore
 from .values import type_name
 
-__all__ = ["Keeper"]
+__all__ = ["Keeper", "find"]
 
 
 class Keeper:
@@ -48,41 +52,44 @@ class Keeper:
         both: Any = store
         self._is_one = both is not None and both is audit and _takes_records(both)
 
-    def commit(self, commit: Commit) -> StopRequest | TrailMoved | None:
+    def commit(self, commit: Commit) -> Requests[StopRequest | TrailMoved | None]:
         """Write a commit; return what stood in its way, if the run is this session's still."""
         if self._is_one:
-            return self._save(commit, False, records=commit.records, audit_head=commit.audit_head)
+            one = {"records": commit.records, "audit_head": commit.audit_head}
+            return (yield from self._save(commit, False, **one))
         if commit.records:
             try:
-                self._audit.append(commit.records, expected=commit.audit_head)
+                yield partial(self._audit.append, commit.records, expected=commit.audit_head)
             except StateError:
-                moved = self._moved(commit)
+                moved = yield from self._moved(commit)
                 if moved is None:
                     raise
                 return moved
-        return None if self._store is None else self._save(commit, True)
+        return None if self._store is None else (yield from self._save(commit, True))
 
-    def _moved(self, commit: Commit) -> TrailMoved | None:
+    def _moved(self, commit: Commit) -> Requests[TrailMoved | None]:
         """Return where the trail ends, if a process that lost the run wrote to it meanwhile."""
         # Between the claim and its first record a session has the run and not yet the trail.
         if self._store is None or commit.records[0].event != "resumed":
             return None
-        saved = self._store.load(commit.run_id)
+        saved = yield partial(self._store.load, commit.run_id)
         head = None if saved is None else read_head(saved[0])
         if head is None or not (head.revision == commit.revision or _only_stops(head, commit)):
             return None
-        trail, ahead = self.find_trail(head)
+        trail, ahead = yield from self.find_trail(head)
         return None if trail is None or trail == commit.audit_head else TrailMoved(trail, ahead)
 
     def _save(
         self, commit: Commit, records_are_written: bool, **records: Any
-    ) -> StopRequest | None:
+    ) -> Requests[StopRequest | None]:
         run_id, revision = commit.run_id, commit.revision
         store: Any = self._store
         try:
-            store.commit(run_id, commit.head, commit.steps, expected=revision, **records)
+            yield partial(
+                store.commit, run_id, commit.head, commit.steps, expected=revision, **records
+            )
         except StateError:
-            saved = store.load(run_id)
+            saved = yield partial(store.load, run_id)
             if saved is None or revision is None:
                 raise
             head = read_head(saved[0])
@@ -91,23 +98,24 @@ class Keeper:
             return StopRequest(head.stop, head.revision, records_are_written)
         return None
 
-    def begin(self, run_id: str) -> AuditHead | None:
+    def begin(self, run_id: str) -> Requests[AuditHead | None]:
         """Return what the trail of a new run goes on from: the records of starts that were cut off.
 
         Raises `ValueError` if the store or the trail knows the run already.
         """
-        if self._store is not None and self._store.load(run_id) is not None:
+        store = self._store
+        if store is not None and (yield partial(store.load, run_id)) is not None:
             raise ValueError("run_id names a run that the store holds; a run id is used once")
-        held = self._audit.head(run_id)
+        held = yield partial(self._audit.head, run_id)
         if held is None:
             return None
         # Starts alone, and no state: each process died between the two. A process that is just
         # there is refused by the trail then, or this one by the store.
-        if self._store is None or not all(map(_is_a_start, self._audit.read(run_id))):
+        if store is None or (yield partial(find, self._audit.read, run_id, _is_no_start)):
             raise ValueError("run_id names a run that the trail holds; a run id is used once")
         return AuditHead(*held)
 
-    def load(self, state: RunState | str) -> tuple[str, list[str]]:
+    def load(self, state: RunState | str) -> Requests[tuple[str, list[str]]]:
         """Return the head and the steps of a run, as the store holds them where there is one."""
         if isinstance(state, RunState):
             text, steps = state.parts()
@@ -120,7 +128,7 @@ class Keeper:
                 raise ValueError("a run id can be resumed with a store only; pass the RunState")
         else:
             raise TypeError(f"state must be a RunState or a run id, not {type_name(state)}")
-        saved = self._store.load(run_id)
+        saved = yield partial(self._store.load, run_id)
         if saved is None:
             raise StateError(f"run {run_id[:12]}: the store does not hold it")
         stored = saved[0], list(saved[1])
@@ -133,11 +141,11 @@ class Keeper:
             )
         return stored
 
-    def find_trail(self, head: Head) -> tuple[AuditHead | None, int]:
+    def find_trail(self, head: Head) -> Requests[tuple[AuditHead | None, int]]:
         """Return what the run's trail ends with, and its records beyond the state."""
         run, known = head.run_id[:12], head.audit_head
         try:
-            held = self._audit.head(head.run_id)
+            held = yield partial(self._audit.head, head.run_id)
         except AuditError as error:
             raise StateError(f"run {run}: {error}") from error
         if held is None and self._has_own_trail:
@@ -145,7 +153,10 @@ class Keeper:
         held = None if held is None else AuditHead(*held)
         if held == known:
             return held, 0
-        if held is None or self._digest_at(head.run_id, known.seq) != known.digest:
+        there = held is not None and (
+            yield partial(find, self._audit.read, head.run_id, partial(_is_record, known))
+        )
+        if held is None or not there:
             raise StateError(
                 f"run {run}: the trail does not hold record {known.seq}, after which the state was "
                 "saved; pass the audit sink that the run was started with, or find what changed it"
@@ -156,9 +167,12 @@ class Keeper:
             )
         return held, held.seq - known.seq
 
-    def _digest_at(self, run_id: str, seq: int) -> str | None:
-        lines = (line for line in self._audit.read(run_id) if isinstance(line, AuditRecord))
-        return next((record.digest for record in lines if record.seq == seq), None)
+
+def find(
+    read: Callable[[str], Iterable[Any]], run_id: str, is_sought: Callable[[Any], bool]
+) -> bool:
+    """Return whether a trail holds a line of a kind."""
+    return any(map(is_sought, read(run_id)))
 
 
 def _only_stops(head: Head, commit: Commit) -> bool:
@@ -172,8 +186,12 @@ def _only_stops(head: Head, commit: Commit) -> bool:
     )
 
 
-def _is_a_start(line: Any) -> bool:
-    return isinstance(line, AuditRecord) and line.event == "run_started"
+def _is_no_start(line: Any) -> bool:
+    return not isinstance(line, AuditRecord) or line.event != "run_started"
+
+
+def _is_record(head: AuditHead, line: Any) -> bool:
+    return isinstance(line, AuditRecord) and (line.seq, line.digest) == head
 
 
 def _takes_records(store: Any) -> bool:

@@ -1,0 +1,181 @@
+"""From what a caller asks to the run's last state, for every kind of agent.
+
+Imports what stands below `agent`. Rules that hold here:
+
+* what a user passed is called by a request and in no other way;
+* whatever ends a session, the agent does not think that it drives the run.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import secrets
+from functools import partial
+from typing import Any
+
+from .approval import Approval, agreed_answers_to, check_run_id
+from .driving import Requests
+from .effects import AskApprover, AskPlanner, CallTool, CheckAnswer, Commit, Effect, Reconcile
+from .errors import StateError
+from .keeper import Keeper
+from .ledger import Ledger
+from .loop import Effects
+from .perform import ask, call_tool, reconcile
+from .settings import Settings
+from .state import RunState, RunStatus
+from .state.head import Head, OpenStep, check_steps, read_head
+from .state.marks import Marks
+from .undo import Undoing, goal_of, undoing_run, undone_run
+from .values import check_text, encode
+
+__all__ = ["Sessions"]
+
+
+class Sessions(Settings):
+    """What an agent does, but for how it waits."""
+
+    def _run(self, goal: str, run_id: str | None, *, tainted: bool) -> Requests[RunState]:
+        marks = Marks("goal" if tainted else None)
+        return (yield from self._start(self._keeper(), goal, run_id, marks))
+
+    def _start(
+        self, kept: Keeper, goal: str, run_id: str | None, marks: Marks
+    ) -> Requests[RunState]:
+        trail = None
+        if run_id is None:
+            run_id = secrets.token_hex(32)
+        else:
+            trail = yield from kept.begin(check_run_id(run_id))
+        ledger = Ledger(run_id, goal, self._watch(), kept.key, trail, self.redact, marks)
+        effects = self._loop(ledger).start(secrets.token_hex(32))
+        return (yield from self._go(kept, ledger, effects))
+
+    def _resume(
+        self, state: RunState | str, answers: list[Approval], *, stop: str | None = None
+    ) -> Requests[RunState]:
+        kept = self._keeper()
+        head, text, steps = yield from _read(kept, state)
+        if self.store is None:
+            head = head.from_caller()
+        if head.status.has_ended:
+            return RunState.view(text, steps)
+        request = None if head.open is None else head.open.request
+        answers = [] if request is None else agreed_answers_to(request.digest, answers)
+        trail, ahead = yield from kept.find_trail(head)
+        ledger = Ledger.resumed(head, text, steps, trail, self._watch(), kept.key, self.redact)
+        if stop is not None:
+            ledger.stop = stop
+        agent, undone = self, undone_run(head.run_id, head.goal)
+        if undone is not None:
+            agent, _ = yield from self._undoing(kept, undone, head.open)
+        effects = agent._loop(ledger).resume(head.open, answers, ahead)
+        return (yield from agent._go(kept, ledger, effects))
+
+    def _undo(self, run_id: str, answers: list[Approval]) -> Requests[RunState]:
+        undoing = undoing_run(check_run_id(run_id))
+        if self.store is None:
+            raise ValueError("a run can be undone with a store only, which holds it")
+        if (yield partial(self.store.load, undoing)) is not None:
+            return (yield from self._resume(undoing, answers))
+        kept = self._keeper()
+        agent, marks = yield from self._undoing(kept, run_id, None)
+        return (yield from agent._start(kept, goal_of(run_id), undoing, marks))
+
+    def _undoing(
+        self, kept: Keeper, run_id: str, step: OpenStep | None
+    ) -> Requests[tuple[Sessions, Marks]]:
+        """Return who undoes a run, this agent but for what it calls, and its first marks."""
+        run, (head, _, steps) = run_id[:12], (yield from _read(kept, run_id))
+        if not head.status.has_ended:
+            raise StateError(f"run {run}: it has not ended, so it cannot be undone; stop it first")
+        if undone_run(head.run_id, head.goal) is not None:
+            raise StateError(f"run {run}: it undoes another run, and is not undone itself")
+        yield from kept.find_trail(head)
+        undoing = Undoing(self.tools, steps, None if step is None else step.decision)
+        agent = copy.copy(self)
+        agent.tools, agent.planner = undoing.tools, undoing.plan
+        agent.limits = undoing.limits(self.limits)
+        agent.done = agent.reconcile = None  # they know the tools, not their inverses
+        agent._notes = (f"it undoes a call of run {run_id}",)
+        tainted, secret = head.marks  # what is undone, and with which results, was read there
+        return agent, Marks(None if tainted is None else "goal", secret)
+
+    def _stop(self, run_id: str, reason: str) -> Requests[None]:
+        check_run_id(run_id)
+        check_text("reason", reason)
+        if run_id in self._driven:  # no lock, no store: this may be a signal handler
+            self._stops[run_id] = reason
+            return
+        while not (yield from self._stop_stored(run_id, reason)):
+            pass  # the run went on in between
+
+    def _stop_stored(self, run_id: str, reason: str) -> Requests[bool]:
+        store: Any = self.store
+        saved = None if store is None else (yield partial(store.load, run_id))
+        if saved is None:
+            raise StateError(f"run {run_id[:12]}: this agent neither drives nor stores it")
+        head = read_head(saved[0])
+        if head.status.has_ended or head.stop is not None:
+            return True
+        try:
+            if head.status is RunStatus.AWAITING_APPROVAL:
+                yield from self._resume(run_id, [], stop=reason)
+            else:
+                change = {"revision": head.revision + 1, "stop": reason}
+                text = encode({**json.loads(saved[0]), **change})
+                yield partial(store.commit, run_id, text, [], expected=head.revision)
+        except StateError:
+            now = yield partial(store.load, run_id)
+            if now is None or read_head(now[0]).revision == head.revision:
+                raise  # nobody went on: the store itself refuses
+            return False
+        return True
+
+    def _go(self, kept: Keeper, ledger: Ledger, effects: Effects) -> Requests[RunState]:
+        """Have the effects of a session's loop performed, to its end or until it pauses."""
+        run_id, stops = ledger.run_id, self._stops
+        self._driven.add(run_id)
+        reply: Any = None
+        try:
+            while True:
+                if run_id in stops:
+                    ledger.stop = stops.pop(run_id)
+                try:
+                    effect = effects.send(reply)
+                except StopIteration:
+                    return ledger.view()
+                if type(effect) is Commit:
+                    reply = yield from kept.commit(effect)
+                else:
+                    reply = yield self._request(effect)
+        finally:
+            self._driven.discard(run_id)
+            stops.pop(run_id, None)
+
+    def _request(self, effect: Effect) -> partial[Any]:
+        """Return what is to be called for an effect that calls a user's code."""
+        function: Any
+        if type(effect) is CallTool:
+            return partial(call_tool, effect)
+        if type(effect) is AskPlanner:
+            return partial(ask, "planner", "planner_failed", self.planner, *effect)
+        if type(effect) is AskApprover:
+            function = self.approver
+            return partial(ask, "approver", "", function, *effect)
+        if type(effect) is Reconcile:
+            function = self.reconcile
+            return partial(reconcile, function, *effect)
+        assert type(effect) is CheckAnswer
+        function = self.done
+        return partial(ask, "done criterion", "done_failed", function, *effect)
+
+
+def _read(kept: Keeper, state: RunState | str) -> Requests[tuple[Head, str, list[str]]]:
+    """Return the head of a saved run, read and as it is saved, and its saved steps."""
+    text, steps = yield from kept.load(state)
+    head = read_head(text)
+    check_steps(head, len(steps))
+    if isinstance(state, str) and head.run_id != state:
+        raise StateError("the store returned another run than the one it was asked for")
+    return head, text, steps
