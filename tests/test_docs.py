@@ -141,7 +141,7 @@ def codes_in_the_source() -> set[str]:
                 )
                 values += [k.value for k in node.keywords if k.arg in ("code", "stop_reason")]
                 arguments = node.args
-                if called == "partial" and isinstance(arguments[0], ast.Name):
+                if called == "request" and isinstance(arguments[0], ast.Name):
                     called, arguments = arguments[0].id, arguments[1:]
                 place = CODE_ARGUMENTS.get(called)
                 if place is not None:

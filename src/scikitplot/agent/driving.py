@@ -1,21 +1,26 @@
 """How a session has done what it cannot do itself: call a user's code, a store, a trail.
 
-Imports nothing of this package. A session is a generator of requests. A request is a `partial`,
-whose function and arguments are all that is to be called; the session is sent what that returned,
-or what it raised is raised in it. A driver calls one after the other and decides nothing.
+Imports nothing of this package. A session is a generator of requests. A request names a function
+and what to call it with; the session is sent what that returned, or what it raised is raised in it.
+A driver calls one after the other and decides nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from functools import partial
+from collections.abc import Callable, Generator
 from typing import Any, TypeAlias, TypeVar
 
-__all__ = ["Requests", "drive"]
+__all__ = ["Request", "Requests", "drive", "request"]
 
 T = TypeVar("T")
 
-Requests: TypeAlias = "Generator[partial[Any], Any, T]"
+Request: TypeAlias = "tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]"
+Requests: TypeAlias = "Generator[Request, Any, T]"
+
+
+def request(function: Callable[..., Any], *arguments: Any, **keywords: Any) -> Request:
+    """Return the request that a function be called."""
+    return function, arguments, keywords
 
 
 def drive(requests: Requests[T]) -> T:
@@ -23,23 +28,22 @@ def drive(requests: Requests[T]) -> T:
 
     Examples
     --------
-    >>> from functools import partial
-    >>> from scikitplot.agent.driving import drive
+    >>> from scikitplot.agent.driving import drive, request
     >>> def session():
-    ...     found = yield partial(max, 3, 7)
+    ...     found = yield request(max, 3, 7)
     ...     return f"the largest is {found}"
     >>> drive(session())
     'the largest is 7'
     """
     try:
-        request = next(requests)
+        function, arguments, keywords = next(requests)
         while True:
             try:
-                reply = request()
+                reply = function(*arguments, **keywords)
             except BaseException as error:
-                request = requests.throw(error)
+                function, arguments, keywords = requests.throw(error)
             else:
-                request = requests.send(reply)
+                function, arguments, keywords = requests.send(reply)
     except StopIteration as end:
         return end.value  # type: ignore[no-any-return]
     finally:

@@ -19,7 +19,7 @@ from typing import Any
 from .approval import check_run_id
 from .audit import AuditHead, AuditRecord
 from .audit.base import check_key
-from .driving import Requests
+from .driving import Requests, request
 from .effects import Commit, StopRequest, TrailMoved
 from .errors import AuditError, StateError
 from .state import RunState
@@ -56,23 +56,23 @@ class Keeper:
         """Write a commit; return what stood in its way, if the run is this session's still."""
         if self._is_one:
             one = {"records": commit.records, "audit_head": commit.audit_head}
-            return (yield from self._save(commit, False, **one))
+            return (yield from self._save(commit, False, one))
         if commit.records:
             try:
-                yield partial(self._audit.append, commit.records, expected=commit.audit_head)
+                yield self._audit.append, (commit.records,), {"expected": commit.audit_head}
             except StateError:
                 moved = yield from self._moved(commit)
                 if moved is None:
                     raise
                 return moved
-        return None if self._store is None else (yield from self._save(commit, True))
+        return None if self._store is None else (yield from self._save(commit, True, {}))
 
     def _moved(self, commit: Commit) -> Requests[TrailMoved | None]:
         """Return where the trail ends, if a process that lost the run wrote to it meanwhile."""
         # Between the claim and its first record a session has the run and not yet the trail.
         if self._store is None or commit.records[0].event != "resumed":
             return None
-        saved = yield partial(self._store.load, commit.run_id)
+        saved = yield request(self._store.load, commit.run_id)
         head = None if saved is None else read_head(saved[0])
         if head is None or not (head.revision == commit.revision or _only_stops(head, commit)):
             return None
@@ -80,16 +80,15 @@ class Keeper:
         return None if trail is None or trail == commit.audit_head else TrailMoved(trail, ahead)
 
     def _save(
-        self, commit: Commit, records_are_written: bool, **records: Any
+        self, commit: Commit, records_are_written: bool, records: dict[str, Any]
     ) -> Requests[StopRequest | None]:
         run_id, revision = commit.run_id, commit.revision
         store: Any = self._store
         try:
-            yield partial(
-                store.commit, run_id, commit.head, commit.steps, expected=revision, **records
-            )
+            new = run_id, commit.head, commit.steps
+            yield store.commit, new, {"expected": revision, **records}
         except StateError:
-            saved = yield partial(store.load, run_id)
+            saved = yield request(store.load, run_id)
             if saved is None or revision is None:
                 raise
             head = read_head(saved[0])
@@ -104,14 +103,14 @@ class Keeper:
         Raises `ValueError` if the store or the trail knows the run already.
         """
         store = self._store
-        if store is not None and (yield partial(store.load, run_id)) is not None:
+        if store is not None and (yield request(store.load, run_id)) is not None:
             raise ValueError("run_id names a run that the store holds; a run id is used once")
-        held = yield partial(self._audit.head, run_id)
+        held = yield request(self._audit.head, run_id)
         if held is None:
             return None
         # Starts alone, and no state: each process died between the two. A process that is just
         # there is refused by the trail then, or this one by the store.
-        if store is None or (yield partial(find, self._audit.read, run_id, _is_no_start)):
+        if store is None or (yield request(find, self._audit.read, run_id, _is_no_start)):
             raise ValueError("run_id names a run that the trail holds; a run id is used once")
         return AuditHead(*held)
 
@@ -128,7 +127,7 @@ class Keeper:
                 raise ValueError("a run id can be resumed with a store only; pass the RunState")
         else:
             raise TypeError(f"state must be a RunState or a run id, not {type_name(state)}")
-        saved = yield partial(self._store.load, run_id)
+        saved = yield request(self._store.load, run_id)
         if saved is None:
             raise StateError(f"run {run_id[:12]}: the store does not hold it")
         stored = saved[0], list(saved[1])
@@ -145,7 +144,7 @@ class Keeper:
         """Return what the run's trail ends with, and its records beyond the state."""
         run, known = head.run_id[:12], head.audit_head
         try:
-            held = yield partial(self._audit.head, head.run_id)
+            held = yield request(self._audit.head, head.run_id)
         except AuditError as error:
             raise StateError(f"run {run}: {error}") from error
         if held is None and self._has_own_trail:
@@ -154,7 +153,7 @@ class Keeper:
         if held == known:
             return held, 0
         there = held is not None and (
-            yield partial(find, self._audit.read, head.run_id, partial(_is_record, known))
+            yield request(find, self._audit.read, head.run_id, partial(_is_record, known))
         )
         if held is None or not there:
             raise StateError(

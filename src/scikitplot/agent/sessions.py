@@ -11,12 +11,11 @@ from __future__ import annotations
 import copy
 import json
 import secrets
-from functools import partial
 from typing import Any
 
 from .approval import Approval, agreed_answers_to, check_run_id
-from .driving import Requests
-from .effects import AskApprover, AskPlanner, CallTool, CheckAnswer, Commit, Effect, Reconcile
+from .driving import Requests, request
+from .effects import AskApprover, AskPlanner, CallTool, CheckAnswer, Commit, Reconcile
 from .errors import StateError
 from .keeper import Keeper
 from .ledger import Ledger
@@ -76,7 +75,7 @@ class Sessions(Settings):
         undoing = undoing_run(check_run_id(run_id))
         if self.store is None:
             raise ValueError("a run can be undone with a store only, which holds it")
-        if (yield partial(self.store.load, undoing)) is not None:
+        if (yield request(self.store.load, undoing)) is not None:
             return (yield from self._resume(undoing, answers))
         kept = self._keeper()
         agent, marks = yield from self._undoing(kept, run_id, None)
@@ -112,7 +111,7 @@ class Sessions(Settings):
 
     def _stop_stored(self, run_id: str, reason: str) -> Requests[bool]:
         store: Any = self.store
-        saved = None if store is None else (yield partial(store.load, run_id))
+        saved = None if store is None else (yield request(store.load, run_id))
         if saved is None:
             raise StateError(f"run {run_id[:12]}: this agent neither drives nor stores it")
         head = read_head(saved[0])
@@ -124,9 +123,9 @@ class Sessions(Settings):
             else:
                 change = {"revision": head.revision + 1, "stop": reason}
                 text = encode({**json.loads(saved[0]), **change})
-                yield partial(store.commit, run_id, text, [], expected=head.revision)
+                yield request(store.commit, run_id, text, [], expected=head.revision)
         except StateError:
-            now = yield partial(store.load, run_id)
+            now = yield request(store.load, run_id)
             if now is None or read_head(now[0]).revision == head.revision:
                 raise  # nobody went on: the store itself refuses
             return False
@@ -147,28 +146,20 @@ class Sessions(Settings):
                     return ledger.view()
                 if type(effect) is Commit:
                     reply = yield from kept.commit(effect)
+                elif type(effect) is CallTool:
+                    reply = yield call_tool, (effect,), {}
+                elif type(effect) is AskPlanner:
+                    reply = yield request(ask, "planner", "planner_failed", self.planner, *effect)
+                elif type(effect) is AskApprover:
+                    reply = yield request(ask, "approver", "", self.approver, *effect)
+                elif type(effect) is Reconcile:
+                    reply = yield request(reconcile, self.reconcile, *effect)
                 else:
-                    reply = yield self._request(effect)
+                    assert type(effect) is CheckAnswer
+                    reply = yield request(ask, "done criterion", "done_failed", self.done, *effect)
         finally:
             self._driven.discard(run_id)
             stops.pop(run_id, None)
-
-    def _request(self, effect: Effect) -> partial[Any]:
-        """Return what is to be called for an effect that calls a user's code."""
-        function: Any
-        if type(effect) is CallTool:
-            return partial(call_tool, effect)
-        if type(effect) is AskPlanner:
-            return partial(ask, "planner", "planner_failed", self.planner, *effect)
-        if type(effect) is AskApprover:
-            function = self.approver
-            return partial(ask, "approver", "", function, *effect)
-        if type(effect) is Reconcile:
-            function = self.reconcile
-            return partial(reconcile, function, *effect)
-        assert type(effect) is CheckAnswer
-        function = self.done
-        return partial(ask, "done criterion", "done_failed", function, *effect)
 
 
 def _read(kept: Keeper, state: RunState | str) -> Requests[tuple[Head, str, list[str]]]:
