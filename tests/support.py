@@ -32,6 +32,7 @@ from scikitplot.agent.effects import (
     Commit,
     Raised,
     Reconcile,
+    RunChild,
 )
 from scikitplot.agent.gates import Rules
 from scikitplot.agent.ledger import Ledger
@@ -152,8 +153,9 @@ class ByHand:
             return RunState.view(text, steps)
         request = head.open.request if head.open else None
         answers = agreed_answers_to(request.digest, approvals) if request else []
+        given = [(answer, None) for answer in answers]
         ledger = Ledger.resumed(head, text, steps, head.audit_head, Watch(self.clock, self.now))
-        return self._drive(ledger, self._loop(ledger).resume(head.open, answers, 0))
+        return self._drive(ledger, self._loop(ledger).resume(head.open, given, 0))
 
     def _loop(self, ledger: Ledger) -> Loop:
         return Loop(
@@ -181,6 +183,8 @@ class ByHand:
             self.records.extend(effect.records)
             revision = 0 if effect.revision is None else effect.revision + 1
             self.store[effect.run_id] = effect.head, [*held[1], *effect.steps], revision
+            return None
+        if isinstance(effect, RunChild):  # none is ever begun here
             return None
         if isinstance(effect, Reconcile):
             return perform_reconcile(self.reconcile, *effect)  # type: ignore[arg-type]

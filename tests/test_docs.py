@@ -128,7 +128,7 @@ def test_the_readme_begins_with_an_example_and_two_commands() -> None:
 def codes_in_the_source() -> set[str]:
     """Return every code that the runtime gives a step or a run, wherever it stands in a call."""
     found: set[str] = set()
-    for name in ("gates", "stops", "results", "loop", "perform", "sessions"):
+    for name in ("gates", "stops", "results", "acting", "loop", "perform", "sessions"):
         tree = ast.parse((PACKAGE / f"{name}.py").read_text("utf-8"))
         for node in ast.walk(tree):
             values: list[ast.expr] = []

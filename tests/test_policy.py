@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from support import WRITES, ByAgent, ByHand, approve, script, writer
 
 from scikitplot.agent import Approval, Decision, Policy, RunState, Tool
+from scikitplot.agent.account import Spent
 from scikitplot.agent.gates import Ask, Proposal, Rules, judge
 from scikitplot.agent.policy import Limits
 from scikitplot.agent.toolset import Toolset
@@ -233,7 +234,7 @@ def verdict(policy: Policy, name: str, effect: str, scope: str, n: int) -> Any:
         scopes={scope},
     )
     text = encode({"n": n})
-    proposal = Proposal("0" * 64, 0, "0" * 64, name, {"n": n}, text, "", 0, 0, 0)  # type: ignore[arg-type]
+    proposal = Proposal("0" * 64, 0, "0" * 64, name, {"n": n}, text, "", Spent(), 0)
     said = judge(proposal, Rules(Toolset([tool]), policy, Limits()))
     if type(said) is Ask:
         return "asks"

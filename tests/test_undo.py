@@ -319,7 +319,7 @@ def test_what_is_undone_is_planned_the_same_by_the_bare_loop() -> None:
     tools = Toolset([saver(undone), writer([], "send")])
     first = ByHand(tools, script(act("a"), act("b", "send"), act("c")), policy=FREE)
     run = first.run()
-    undoing = Undoing(tools, first.store[run.run_id][1], None)
+    undoing = Undoing(run.run_id, tools, first.store[run.run_id][1], None)
     state = ByHand(
         undoing.tools, undoing.plan, policy=FREE, limits=undoing.limits(Limits(max_steps=1))
     ).run()
@@ -335,7 +335,7 @@ def test_an_inverse_is_to_the_gates_what_its_tool_is() -> None:
     options: Any = {"effect": "external", "scopes": ["a"], "cost": 0.5, "idempotent": True,
                     "trusted": True, "secret": True, "targets": ["text"]}  # fmt: skip
     tool = saver([], timeout=7.0, description="saves", **options)
-    (inverse,) = Undoing(Toolset([tool]), [], None).tools
+    (inverse,) = Undoing("0" * 64, Toolset([tool]), [], None).tools
     for name in (*options, "name", "parameters", "timeout"):
         assert getattr(inverse, name) == getattr(tool, name), name
     assert inverse.digest != tool.digest, "an approval of one is none of the other"
@@ -428,7 +428,7 @@ def test_a_report_of_many_steps_is_bounded() -> None:
     tools = Toolset([writer([])])
     first = ByHand(tools, script(act("a")), policy=FREE)
     step = first.store[first.run().run_id][1][0]
-    undoing = Undoing(tools, [step] * 5_003, None)
+    undoing = Undoing("0" * 64, tools, [step] * 5_003, None)
     answer: Any = undoing.plan(RunState.view("{}", []), []).answer
     assert (len(answer["left"]), answer["unlisted"]) == (5_000, 3)
 

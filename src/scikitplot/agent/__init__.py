@@ -17,6 +17,7 @@ from .audit import (
 from .calls import Call, ReconcileRequest, current_call
 from .decision import Decision, Usage
 from .decorator import tool
+from .delegation import delegate
 from .errors import AgentError, AuditError, ProviderError, SchemaError, StateError, ToolError
 from .flow import Flow
 from .mcp import McpSession, mcp_tools, mcp_tools_async
@@ -84,6 +85,7 @@ __all__ = [
     "Usage",
     "anthropic",
     "current_call",
+    "delegate",
     "mcp_tools",
     "mcp_tools_async",
     "model_planner",

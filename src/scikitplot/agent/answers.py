@@ -52,9 +52,8 @@ def counted(
 
 def receive(
     wanted: str,
-    given: Sequence[Approval],
+    given: Sequence[tuple[Approval, float]],
     held: Sequence[Answer],
-    time: float,
     policy: Policy,
     keys: ApprovalKeys | None,
     *,
@@ -66,12 +65,10 @@ def receive(
     ----------
     wanted : str
         Digest of the request.
-    given : sequence of Approval
-        Answers to it.
+    given : sequence of (Approval, float)
+        Answers to it, each with the wall-clock time at which it came.
     held : sequence of Answer
         Those that came before.
-    time : float
-        Wall-clock time.
     policy, keys
         Who may answer, and how that is proved.
     was_asked : bool
@@ -80,7 +77,7 @@ def receive(
     kept: list[Answer] = []
     ignored: list[tuple[Approval, str]] = []
     before = {answer.approval.approver for answer in counted(held, wanted, policy, keys)}
-    for approval in given:
+    for approval, time in given:
         identity = _identity(approval, keys, was_asked)
         if not _may_answer(approval, policy):
             ignored.append((approval, "the policy does not name this approver"))

@@ -27,6 +27,8 @@ class Call(NamedTuple):
         other step and run: hand it to an API that refuses repeats.
     deadline : float or None
         Reading of `time.monotonic`, in seconds, at which the tool's timeout ends.
+    depth : int
+        How many runs are above this one; 0 in a run that none delegated to.
     """
 
     run_id: str
@@ -34,6 +36,7 @@ class Call(NamedTuple):
     attempt: int
     idempotency_key: str
     deadline: float | None
+    depth: int = 0
 
 
 class ReconcileRequest(NamedTuple):

@@ -10,11 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
+from .answers import Answer
 from .approval import ApprovalRequest
 from .audit import AuditHead, AuditRecord
 from .calls import Call, ReconcileRequest
+from .children import Delegation
 from .decision import Usage
+from .policy import Limits
 from .state import RunState
+from .state.marks import Marks
 from .tools import Tool
 from .values import JSON
 
@@ -27,6 +31,7 @@ __all__ = [
     "Effect",
     "Raised",
     "Reconcile",
+    "RunChild",
     "StopRequest",
     "TrailMoved",
 ]
@@ -51,6 +56,23 @@ class CallTool(NamedTuple):
     tool: Tool
     arguments: dict[str, JSON]
     call: Call
+
+
+class RunChild(NamedTuple):
+    """Have the run that a step delegates to begin, or go on.
+
+    Answered by its head, once it ended or waits for a person; by None if it is to stop and never
+    began.
+    """
+
+    tool: Delegation | None  # None if it is gone; the run can only stop then
+    run_id: str
+    goal: str
+    parent: tuple[str, int]  # the run and the step that delegate
+    limits: Limits | None  # None where it is to stop
+    marks: Marks  # its first ones
+    answers: Sequence[Answer]  # that came for it, not judged yet
+    stop: str | None  # why it is to stop
 
 
 class Reconcile(NamedTuple):
@@ -102,7 +124,9 @@ class TrailMoved(NamedTuple):
     ahead: int  # its records beyond those that the store's state knows of
 
 
-Effect: TypeAlias = "AskPlanner | AskApprover | CallTool | Reconcile | CheckAnswer | Commit"
+Effect: TypeAlias = (
+    "AskPlanner | AskApprover | CallTool | RunChild | Reconcile | CheckAnswer | Commit"
+)
 
 
 class Raised(NamedTuple):

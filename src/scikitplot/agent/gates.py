@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from difflib import get_close_matches
 from typing import NamedTuple, TypeAlias
 
+from .account import Spent
 from .answers import Answer, counted, why_late
 from .approval import ApprovalRequest, action_digest, same_digest
+from .children import MAX_DEPTH, Delegation, child_limits
 from .influence import Influence
 from .policy import Limits, Policy
 from .schema import Problem
@@ -56,6 +57,7 @@ class Rules(NamedTuple):
     limits: Limits
     keys: ApprovalKeys | None = None  # what proves who answers
     notes: tuple[str, ...] = ()  # what else who is asked is told of each call
+    depth: int = 0  # how many runs are above this one
 
 
 class Denial(NamedTuple):
@@ -83,8 +85,7 @@ class Proposal:
     arguments: dict[str, JSON] | None  # a strict copy, None if they are no JSON
     text: str  # their canonical text
     fault: str  # why there is no copy
-    tool_calls: int  # started so far
-    cost: Decimal  # spent so far
+    spent: Spent  # so far
     repeats: int  # how often the same was proposed directly before
     salt: str | None = None  # of the run, where its trail does not show all
     request: ApprovalRequest | None = None  # what a person was asked
@@ -172,24 +173,30 @@ def scope(proposal: Proposal, rules: Rules) -> Denial | None:
 
 def budget(proposal: Proposal, rules: Rules) -> Denial | None:
     """Ask whether one more call stays within the limits."""
-    limits = rules.limits
-    if limits.max_tool_calls is not None and proposal.tool_calls >= limits.max_tool_calls:
+    limits, spent, tool = rules.limits, proposal.spent, _tool(proposal)
+    if limits.max_tool_calls is not None and spent.tool_calls >= limits.max_tool_calls:
         return Denial(
-            "budget", "max_tool_calls", f"{proposal.tool_calls} calls of {limits.max_tool_calls}"
+            "budget", "max_tool_calls", f"{spent.tool_calls} calls of {limits.max_tool_calls}"
         )
     if limits.max_cost is not None:
-        cost = exact(_tool(proposal).cost)
-        if add_exactly(proposal.cost, cost) > exact(limits.max_cost):
+        cost = exact(tool.cost)
+        if add_exactly(spent.cost, cost) > exact(limits.max_cost):
             return Denial(
                 "budget",
                 "max_cost",
-                f"the call costs {float(cost)}; {float(proposal.cost)} of {limits.max_cost} "
-                "are spent",
+                f"the call costs {float(cost)}; {float(spent.cost)} of {limits.max_cost} are spent",
             )
     if limits.max_repeats is not None and proposal.repeats > limits.max_repeats:
         return Denial(
             "budget", "max_repeats", f"the same call was proposed {proposal.repeats} times before"
         )
+    if isinstance(tool, Delegation):
+        if rules.depth >= MAX_DEPTH:
+            told = f"{rules.depth} runs are above this one, and {MAX_DEPTH} is the most"
+            return Denial("budget", "max_depth", told)
+        left = child_limits(tool, limits, spent)
+        if isinstance(left, str):
+            return Denial("budget", left, "nothing is left of it for a run that is delegated to")
     return None
 
 

@@ -1,7 +1,8 @@
 """What untrusted content may influence in one run.
 
-Imports `flow`, `tools`, `state`, `mentions` and `values`. The rule, in one sentence: once a run has
-read untrusted content, a call that acts needs approval unless every target argument is endorsed.
+Imports `flow`, `children`, `state`, `mentions` and what stands below them. The rule, in one
+sentence: once a run has read untrusted content, a call that acts needs approval unless every target
+argument is endorsed.
 What follows from it, and what comes besides:
 
 * untrusted is what any tool returns that is not declared trusted, and a goal that is said to be;
@@ -20,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
+from .children import Delegation
 from .flow import Flow
 from .mentions import Mentions, number_of, suspects
 from .state.marks import Marks
@@ -69,12 +71,13 @@ class Influence:
 
     def learn(self, tool: Tool, arguments: dict[str, JSON], result: JSON) -> None:
         """Take notice of a call that was executed."""
-        fields = self._flow.fields_of(tool.name)
+        delegates = isinstance(tool, Delegation)  # what comes back is as its run's marks say
+        fields = () if delegates else self._flow.fields_of(tool.name)
         if fields and self._endorses_call(tool, arguments):
             for field, path in fields:
                 found = self._found.setdefault(field, set())
                 found.update(key for leaf in _look_into(result, path) for key in _keys(leaf))
-        if not tool.trusted:
+        if delegates or not tool.trusted:
             for count, (_, leaf) in enumerate(_leaves(arguments, ())):
                 if count == _MAX_LEAVES:
                     self._goal.use_all()
@@ -108,9 +111,11 @@ class Influence:
             content = arguments.keys() - set(tool.targets or ())
             for name in sorted(content):
                 if not _says_nothing(arguments[name]):
+                    by = "the run that this one goes on from returned a secret"
+                    if marks.secret != "goal":
+                        by = f"step {marks.secret} returned a secret"
                     reasons.append(
-                        f"argument {_place(tool, (name,))} takes content to others; "
-                        f"step {marks.secret} returned a secret"
+                        f"argument {_place(tool, (name,))} takes content to others; {by}"
                     )
                     break
         return tuple(reasons)

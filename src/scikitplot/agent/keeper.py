@@ -44,7 +44,7 @@ class Keeper:
     """
 
     def __init__(self, store: StateStore | None, audit: Any, *, has_own_trail: bool) -> None:
-        self._store = store
+        self.store: Any = store
         self._audit = audit
         self._has_own_trail = has_own_trail
         self.key = check_key(getattr(audit, "key", None))
@@ -65,14 +65,14 @@ class Keeper:
                 if moved is None:
                     raise
                 return moved
-        return None if self._store is None else (yield from self._save(commit, True, {}))
+        return None if self.store is None else (yield from self._save(commit, True, {}))
 
     def _moved(self, commit: Commit) -> Requests[TrailMoved | None]:
         """Return where the trail ends, if a process that lost the run wrote to it meanwhile."""
         # Between the claim and its first record a session has the run and not yet the trail.
-        if self._store is None or commit.records[0].event != "resumed":
+        if self.store is None or commit.records[0].event != "resumed":
             return None
-        saved = yield request(self._store.load, commit.run_id)
+        saved = yield request(self.store.load, commit.run_id)
         head = None if saved is None else read_head(saved[0])
         if head is None or not (head.revision == commit.revision or _only_stops(head, commit)):
             return None
@@ -83,7 +83,7 @@ class Keeper:
         self, commit: Commit, records_are_written: bool, records: dict[str, Any]
     ) -> Requests[StopRequest | None]:
         run_id, revision = commit.run_id, commit.revision
-        store: Any = self._store
+        store: Any = self.store
         try:
             new = run_id, commit.head, commit.steps
             yield store.commit, new, {"expected": revision, **records}
@@ -102,7 +102,7 @@ class Keeper:
 
         Raises `ValueError` if the store or the trail knows the run already.
         """
-        store = self._store
+        store = self.store
         if store is not None and (yield request(store.load, run_id)) is not None:
             raise ValueError("run_id names a run that the store holds; a run id is used once")
         held = yield request(self._audit.head, run_id)
@@ -118,16 +118,16 @@ class Keeper:
         """Return the head and the steps of a run, as the store holds them where there is one."""
         if isinstance(state, RunState):
             text, steps = state.parts()
-            if self._store is None:
+            if self.store is None:
                 return text, steps
             run_id = state.run_id
         elif isinstance(state, str):
             text, steps, run_id = "", [], check_run_id(state)
-            if self._store is None:
+            if self.store is None:
                 raise ValueError("a run id can be resumed with a store only; pass the RunState")
         else:
             raise TypeError(f"state must be a RunState or a run id, not {type_name(state)}")
-        saved = yield request(self._store.load, run_id)
+        saved = yield request(self.store.load, run_id)
         if saved is None:
             raise StateError(f"run {run_id[:12]}: the store does not hold it")
         stored = saved[0], list(saved[1])
@@ -160,7 +160,7 @@ class Keeper:
                 f"run {run}: the trail does not hold record {known.seq}, after which the state was "
                 "saved; pass the audit sink that the run was started with, or find what changed it"
             )
-        if self._store is None:
+        if self.store is None:
             raise StateError(
                 f"run {run}: the trail goes on after this state; it was resumed already"
             )

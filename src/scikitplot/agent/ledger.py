@@ -1,22 +1,19 @@
 """What one session writes of a run: its records, its head, its finished steps.
 
-The ledger keeps the run's account for the loop: what was spent, how the chain goes on. It builds
-each text once and does no I/O; the loop yields the commits that it makes. Rules that hold here:
-
-* a commit holds everything since the last one, and nothing that was committed before;
-* costs are added exactly.
+The ledger keeps the run's account for the loop, and how the chain goes on. It builds each text once
+and does no I/O; the loop yields the commits that it makes. The rule that holds here: a commit holds
+everything since the last one, and nothing that was committed before.
 """
 
 from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from decimal import Decimal
 
+from .account import Account, Spent
 from .approval import Approval, ApprovalRequest
 from .audit import AuditHead, AuditRecord
 from .audit.record import GENESIS, seal
-from .decision import Usage
 from .effects import Commit, StopRequest, TrailMoved
 from .redaction import Redact, redact_decision, redact_result
 from .state import RunState, RunStatus, StepOutcome
@@ -25,14 +22,14 @@ from .state.head import Head, answer_dict, head_text, open_text
 from .state.marks import NO_MARKS, Marks
 from .state.step import saved_decision, step_text
 from .tools import Tool
-from .values import JSON, add_exactly, encode, exact, quote
+from .values import JSON, encode, quote
 from .watch import Watch
 from .working import WorkingStep
 
 __all__ = ["Ledger"]
 
 
-class Ledger:
+class Ledger(Account):
     """The account of one run in one session.
 
     Parameters
@@ -49,6 +46,8 @@ class Ledger:
         What the records show of arguments, results and answers.
     marks : Marks, default=NO_MARKS
         Whether the goal is untrusted.
+    parent : tuple of (str, int), or None, default=None
+        Run id and step of the run that delegates to this one.
     """
 
     def __init__(
@@ -60,24 +59,22 @@ class Ledger:
         trail: AuditHead | None = None,
         redact: Redact | None = None,
         marks: Marks = NO_MARKS,
+        parent: tuple[str, int] | None = None,
     ) -> None:
+        super().__init__(watch)
         self.run_id = run_id
-        self.watch = watch
         self.status = RunStatus.RUNNING
         self.stop_reason: str | None = None
         self.error: str | None = None
         self.stop: str | None = None  # why somebody wants the run to stop
         self.steps: list[str] = []
         self.open: WorkingStep | None = None
-        self.decisions = 0
-        self.tool_calls = 0
-        self.cost = Decimal(0)
-        self.tokens = 0
         self.head = ""  # as it was committed last
         self.goal = goal
         self.marks = marks
         self._goal = quote(goal)
-        self._parent = "null"
+        self.parent = parent
+        self._parent = encode(parent)
         self._answer = "null"
         self._key = key
         self._redact = redact
@@ -116,16 +113,16 @@ class Ledger:
         watch, key, redact
             As for a new run.
         """
-        ledger = cls(head.run_id, head.goal, watch, key, trail, redact, head.marks)
+        run = head.run_id, head.goal
+        ledger = cls(*run, watch, key, trail, redact, head.marks, head.parent)
         ledger.status = head.status
         ledger.stop = head.stop
         ledger.steps = list(steps)
         ledger._committed_steps = len(ledger.steps)
         ledger.decisions, ledger.tool_calls, _, ledger.tokens, watch.seconds = head.usage
-        ledger.cost = head.cost
+        ledger.cost, ledger.delegated = head.cost, head.delegated
         ledger.head = text
         ledger.salt = head.salt
-        ledger._parent = encode(head.parent)
         ledger._revision, ledger._known = head.revision, head.audit_head
         if trail is None:
             ledger._go_on_from(head.audit_head)
@@ -140,20 +137,6 @@ class Ledger:
     def _go_on_from(self, last: AuditHead) -> None:
         self._last = last  # the last record of the last commit
         self._seq, self._prev = last.seq + 1, last.digest
-
-    # What is spent
-
-    def count_decision(self, usage: Usage | None) -> None:
-        """Count a decision and what it consumed."""
-        self.decisions += 1
-        self.count_usage(usage)
-
-    def count_usage(self, usage: Usage | None) -> None:
-        """Count what a planner consumed."""
-        if usage is not None:
-            self.tokens += usage.tokens
-            if usage.cost:
-                self.cost = add_exactly(self.cost, exact(usage.cost))
 
     # What is written
 
@@ -223,9 +206,7 @@ class Ledger:
         """Count and record a call that is about to start; each start is charged."""
         step.action = action
         step.attempt += 1
-        self.tool_calls += 1
-        if tool.cost:
-            self.cost = add_exactly(self.cost, exact(tool.cost))
+        self.count_call(tool.cost)
         self.record(
             "tool_started",
             f'{{"attempt":{step.attempt},"cost":{tool.cost!r},"digest":"{action}",'
@@ -260,6 +241,34 @@ class Ledger:
             "reconciled",
             f'{{"attempt":{step.attempt},"digest":"{step.action}","outcome":"{outcome.value}",'
             f'"step":{len(self.steps)}}}',
+        )
+
+    def wait_for_child(self, step: WorkingStep, request: ApprovalRequest) -> None:
+        """Record that this run waits, since the one waits that a step delegates to."""
+        step.request = request
+        self.status = RunStatus.AWAITING_APPROVAL
+        told: dict[str, JSON] = {"digest": request.digest, "run_id": request.run_id}
+        self.record("child_paused", encode({**told, "step": len(self.steps)}))
+
+    def charge_child(self, child: Head) -> None:
+        """Count and record what the run used up and read that the open step delegated to."""
+        used, marks = child.usage, child.marks
+        calls = used.decisions, used.tool_calls
+        self.count_child(Spent(*calls, child.cost, used.tokens, used.seconds))
+        self.marks = self.marks.after_child(marks, len(self.steps))
+        self.record(
+            "child_finished",
+            encode(
+                {
+                    "read_secret": marks.secret is not None,
+                    "run_id": child.run_id,
+                    "status": child.status.value,
+                    "step": len(self.steps),
+                    "stop_reason": child.stop_reason,
+                    "tainted": marks.tainted is not None,
+                    "usage": {**used._asdict(), "cost": str(child.cost)},
+                }
+            ),
         )
 
     def end_answer(
@@ -309,7 +318,7 @@ class Ledger:
         self.record(
             "run_finished",
             f'{{"error":{optional_text(error)},"status":"{status.value}",'
-            f'"stop_reason":{optional_text(stop_reason)},"usage":{self._usage()}}}',
+            f'"stop_reason":{optional_text(stop_reason)},"usage":{self.usage_text()}}}',
         )
 
     def commit(self) -> Commit:
@@ -352,7 +361,7 @@ class Ledger:
             stop_reason=self.stop_reason,
             answer=self._answer,
             error=self.error,
-            usage=self._usage(),
+            usage=self.usage_text(),
             revision=revision,
             audit_head=last,
             open_step=self._open_text(),
@@ -365,12 +374,6 @@ class Ledger:
     def view(self) -> RunState:
         """Return the run as it was committed last."""
         return RunState.view(self.head, self.steps)
-
-    def _usage(self) -> str:
-        return (
-            f'{{"cost":"{self.cost!s}","decisions":{self.decisions},"seconds":{self.watch.seconds!r},'
-            f'"tokens":{self.tokens},"tool_calls":{self.tool_calls}}}'
-        )
 
     def _open_text(self) -> str:
         step = self.open

@@ -1,16 +1,10 @@
 """The run itself: a generator of effects, with no I/O in it.
 
-Everything that decides what happens in a run is in this file and in `gates`. The rules:
+Everything that decides what happens in a run is here, in `acting` and in `gates`. The rules:
 
-* a tool is called only after all five gates passed for exactly this action, and after the commit
-  that holds the decision, the approval and the start of the call;
-* a denial is the outcome of its step; the planner reads it and goes on;
 * every run ends or pauses: each turn of the loop appends a step or ends the run, and `max_steps`
   bounds the steps;
-* what is handed out is a copy; what comes in is judged before it is used;
-* a call in flight starts again only if its tool is idempotent and defined as it was, through all
-  gates, and `MAX_ATTEMPTS` times in all; before any other is called interrupted, ``reconcile`` is
-  asked what became of it.
+* what is handed out is a copy; what comes in is judged before it is used.
 
 A step, and its commits (in brackets)::
 
@@ -24,43 +18,25 @@ A step, and its commits (in brackets)::
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Sequence
-from dataclasses import replace
-from typing import Any, TypeAlias
+from collections.abc import Sequence
 
-from .answers import receive
+from .acting import Acting, Effects
+from .answers import CLAIMED, Answer
 from .approval import Approval
-from .calls import Call, ReconcileRequest
 from .decision import Decision
-from .effects import (
-    AskApprover,
-    AskPlanner,
-    CallTool,
-    CheckAnswer,
-    Effect,
-    Raised,
-    Reconcile,
-    StopRequest,
-    TrailMoved,
-)
-from .gates import UNKNOWN, Ask, Denial, Proposal, Rules, judge, why_not_again
-from .influence import Influence
+from .effects import AskPlanner, CheckAnswer, Raised, TrailMoved
+from .gates import Rules
 from .ledger import Ledger
-from .results import End, answer_fault, end_of
 from .state import RunStatus, StepOutcome
 from .state.head import OpenStep
 from .state.step import decision_text, recorded_decision
-from .stops import lacks_usage, repeats, stop_for
-from .tools import Tool
+from .stops import lacks_usage, stop_for
 from .values import JSON, InvalidValue, admit, clean_text, encode, type_name
-from .working import WorkingStep
 
 __all__ = ["Loop"]
 
-Effects: TypeAlias = "Generator[Effect, Any, None]"
 
-
-class Loop:
+class Loop(Acting):
     """One session of one run.
 
     Parameters
@@ -82,16 +58,8 @@ class Loop:
         has_done: bool,
         has_reconcile: bool,
     ) -> None:
-        self._ledger = ledger
-        self._rules = rules
-        self._has_approver = has_approver
+        super().__init__(ledger, rules, has_approver=has_approver, has_reconcile=has_reconcile)
         self._has_done = has_done
-        self._has_reconcile = has_reconcile
-        self._influence: Influence | None = None
-        if rules.policy.flow is not None:
-            goal = None if ledger.marks.tainted == "goal" else ledger.goal
-            self._influence = Influence(rules.policy.flow, goal)
-            ledger.marks = self._influence.replay(ledger.steps, rules.tools, ledger.marks)
         self._tools_text = json.dumps(rules.tools.describe())
         self._tools: list[dict[str, JSON]] = json.loads(self._tools_text)
         self._handed_out: list[dict[str, JSON]] = json.loads(self._tools_text)
@@ -102,19 +70,23 @@ class Loop:
         ledger.watch.tick()
         tainted = ledger.marks.tainted is not None
         data = {"goal": ledger.goal, "nonce": nonce, "tainted": tainted, **self._terms()}
+        if ledger.parent is not None:
+            data["parent"] = list(ledger.parent)
         ledger.record("run_started", encode(data))
         yield from self._commit()
         yield from self._go_on()
 
-    def resume(self, saved: OpenStep | None, answers: Sequence[Approval], ahead: int) -> Effects:
+    def resume(
+        self, saved: OpenStep | None, answers: Sequence[tuple[Approval, float | None]], ahead: int
+    ) -> Effects:
         """Go on with a saved run.
 
         Parameters
         ----------
         saved : OpenStep or None
             The step that was being worked on.
-        answers : sequence of Approval
-            New answers to its request.
+        answers : sequence of (Approval, float or None)
+            New answers to its request, with the wall-clock time at which each came; None is now.
         ahead : int
             Records that the trail holds beyond the saved state.
         """
@@ -122,9 +94,18 @@ class Loop:
         ledger.watch.tick()
         step = ledger.open
         ignored: Sequence[tuple[Approval | None, str]] = ()
-        if step is not None and answers:
-            ignored = self._receive(step, answers, was_asked=False)
+        given = [(said, ledger.watch.time() if at is None else at) for said, at in answers]
+        request = None if step is None else step.request
+        of_child = request is not None and request.run_id != ledger.run_id
+        if step is not None and of_child:
+            held = {answer.approval for answer in step.answers}
+            new = [Answer(*answer, CLAIMED) for answer in given if answer[0] not in held]
+            step.answers = (*step.answers, *new)  # the run that asked judges them
+        elif step is not None and given:
+            ignored = self._receive(step, given, was_asked=False)
         yield from self._commit()  # the claim: with a store, whoever comes second fails here
+        if step is not None and of_child:
+            ledger.status, step.request = RunStatus.RUNNING, None
         moved: TrailMoved | None = None
         while True:
             more = 0 if moved is None else moved.ahead
@@ -170,13 +151,6 @@ class Loop:
             self._handed_out = json.loads(self._tools_text)
         return self._handed_out
 
-    def _commit(self) -> Generator[Effect, Any, TrailMoved | None]:
-        """Commit all that is new, on top of a request to stop where there is one."""
-        answer = yield self._ledger.commit()
-        while type(answer) is StopRequest:
-            answer = yield self._ledger.commit_after(answer)
-        return answer  # type: ignore[no-any-return]
-
     def _fail(self, code: str, error: str) -> Effects:
         self._ledger.end(RunStatus.FAILED, stop_reason=code, error=error)
         yield from self._commit()
@@ -217,158 +191,6 @@ class Loop:
             yield from self._check(text)
         else:
             yield from self._act(self._propose(reply, step, arguments, text, fault), step)
-
-    def _propose(
-        self,
-        decision: Decision,
-        step: WorkingStep,
-        arguments: dict[str, JSON] | None,
-        text: str,
-        fault: str,
-    ) -> Proposal:
-        ledger = self._ledger
-        return Proposal(
-            ledger.run_id,
-            len(ledger.steps),
-            step.history,
-            decision.tool or "",
-            arguments,
-            text,
-            fault,
-            ledger.tool_calls,
-            ledger.cost,
-            repeats(ledger, self._rules.limits, decision.tool, text),
-            ledger.salt,
-            step.request,
-            step.answers,
-            0.0 if step.request is None else ledger.watch.time(),
-            influence=self._influence,
-            marks=ledger.marks,
-        )
-
-    # A call
-
-    def _act(self, proposal: Proposal, step: WorkingStep) -> Effects:
-        """Take a proposed call through the gates, and to its end if it gets that far."""
-        ledger = self._ledger
-        verdict = judge(proposal, self._rules)
-        while type(verdict) is Ask:
-            if not (yield from self._ask(proposal, step, verdict)):
-                return
-            verdict = judge(proposal, self._rules)
-        ledger.take_answers(step)
-        if type(verdict) is Denial:
-            gate, code, error = verdict
-            if step.attempt:
-                error += f"; it was started before{UNKNOWN}"
-            ledger.deny(gate, code, error)
-            yield from self._commit()
-        else:
-            yield from self._call(proposal, step)
-
-    def _ask(self, proposal: Proposal, step: WorkingStep, ask: Ask) -> Generator[Effect, Any, bool]:
-        """Ask a person; return whether one more answer counts. Without one the run stays paused."""
-        ledger = self._ledger
-        request = step.request
-        if request is None:
-            step.answers, step.recorded = (), 0  # to an earlier request: who is asked anew answers
-            request = proposal.request = proposal.ask(ask.reasons, ledger.watch.time())
-            ledger.ask(step, request)
-            yield from self._commit()
-        elif step.recorded < len(step.answers):  # one of several that are needed
-            ledger.record_answers(step)
-            yield from self._commit()
-        if not self._has_approver:
-            return False
-        asked = replace(request, arguments=json.loads(proposal.text))
-        ledger.watch.tick()
-        answer = yield AskApprover(asked)
-        ledger.watch.skip()
-        if answer is None:
-            return False
-        fault = answer_fault(answer, request)
-        ignored = [(None, fault)] if fault else self._receive(step, [answer], was_asked=True)
-        if ignored:
-            ledger.ignore_answers(ignored)
-            yield from self._commit()
-            return False
-        proposal.answers = step.answers
-        return True
-
-    def _receive(
-        self, step: WorkingStep, given: Sequence[Approval], *, was_asked: bool
-    ) -> Sequence[tuple[Approval | None, str]]:
-        """Keep the answers that count; return the others with why they do not."""
-        assert step.action is not None, "there is a request"
-        policy, keys, time = self._rules.policy, self._rules.keys, self._ledger.watch.time()
-        kept, ignored = receive(
-            step.action, given, step.answers, time, policy, keys, was_asked=was_asked
-        )
-        step.answers = (*step.answers, *kept)
-        return ignored
-
-    def _call(self, proposal: Proposal, step: WorkingStep) -> Effects:
-        ledger = self._ledger
-        tool, arguments = proposal.passed()
-        action = proposal.digest()
-        ledger.start_call(step, tool, action)
-        yield from self._commit()
-        if ledger.stop is not None:
-            told = "the run was stopped before the call started"
-            ledger.end_call(step, StepOutcome.INTERRUPTED, code="interrupted", error=told)
-            yield from self._commit()
-            return
-        call = Call(ledger.run_id, proposal.step, step.attempt, action, None)
-        reply = yield CallTool(tool, arguments, call)
-        end = end_of(reply, self._rules.limits.max_result_bytes)
-        self._end_call(step, tool, proposal.text, end)
-        yield from self._commit()
-
-    def _end_call(self, step: WorkingStep, tool: Tool | None, text: str, end: End) -> None:
-        """Close a call of which something came back; `text` is that of its arguments."""
-        ledger, influence = self._ledger, self._influence
-        # Whatever the outcome: the text of a `ToolError` is the tool's content too.
-        ledger.marks = ledger.marks.after(tool, len(ledger.steps))
-        ledger.end_call(step, *end)
-        if influence is not None and tool is not None and end.outcome is StepOutcome.EXECUTED:
-            influence.learn(tool, json.loads(text), json.loads(end.result))
-
-    def _reopen(self, saved: OpenStep, step: WorkingStep) -> Effects:
-        """Go on with a call that waits for a person, or was cut off."""
-        arguments = saved.decision.arguments
-        proposal = self._propose(saved.decision, step, arguments, encode(arguments), "")
-        reason = None if saved.request else why_not_again(saved, proposal, self._rules.tools)
-        if reason is None:
-            yield from self._act(proposal, step)
-        else:
-            yield from self._give_up(saved, step, reason)
-
-    def _give_up(self, saved: OpenStep, step: WorkingStep, reason: str) -> Effects:
-        """Close a call that was cut off and does not start again; it is interrupted unless told."""
-        ledger, tool = self._ledger, saved.decision.tool or ""
-        arguments = saved.decision.arguments or {}
-        text, end = encode(arguments), End(StepOutcome.INTERRUPTED, "null", "interrupted", reason)
-        if self._has_reconcile:
-            place = ledger.run_id, saved.step, tool, arguments, step.attempt, step.action or ""
-            reply = yield Reconcile(ReconcileRequest(*place))
-            if reply is not NotImplemented:
-                told = end_of(reply, self._rules.limits.max_result_bytes)
-                is_known = told.outcome is StepOutcome.EXECUTED or told.code == "tool_error"
-                unknown = end._replace(code=told.code, error=f"{reason}: {told.error}")
-                end = told if is_known else unknown
-            ledger.reconcile(step, end.outcome)
-        if end.outcome is StepOutcome.INTERRUPTED:
-            ledger.end_call(step, *end)
-        else:
-            self._end_call(step, self._rules.tools.get(tool), text, end)
-        yield from self._commit()
-
-    def _leave(self, saved: OpenStep, step: WorkingStep) -> Effects:
-        """Close the open step of a run that is to stop: no person is asked, no call starts."""
-        self._ledger.status = RunStatus.RUNNING
-        if saved.request is None and saved.attempt:
-            reason = f"the call was cut off and the run was stopped{UNKNOWN}"
-            yield from self._give_up(saved, step, reason)
 
     # An answer
 

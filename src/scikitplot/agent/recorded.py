@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, TypeAlias, TypeGuard
 
+from .account import Spent
 from .answers import Answer
 from .approval import ApprovalRequest
 from .audit import AuditHead, AuditRecord, AuditSink, DamagedLine
@@ -21,7 +22,8 @@ from .errors import StateError
 from .policy import Limits
 from .replayed import ReplayVerdict
 from .state import Step, StepOutcome
-from .state.head import Head, read_answer
+from .state.head import Head, read_answer, read_usage
+from .state.marks import NO_MARKS, Marks
 from .values import JSON, check_amount, exact, type_name
 
 __all__ = [
@@ -44,6 +46,8 @@ class Told:
     __slots__ = (
         "answers",
         "asked_at",
+        "child",
+        "child_marks",
         "costs",
         "denied_at",
         "gate",
@@ -59,6 +63,8 @@ class Told:
         self.denied_at: float | None = None
         self.gate: str | None = None  # that denied
         self.costs: list[Decimal] = []  # of each start
+        self.child: Spent | None = None  # by the run that it delegated to
+        self.child_marks = NO_MARKS  # of that run
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +107,9 @@ def called_in(head: Head, texts: Iterable[str], told: dict[int, Told]) -> Iterat
     if head.open is not None:
         saved = head.open
         known = told.get(saved.step)
+        request = saved.request
+        if request is not None and request.run_id != head.run_id:
+            request = None  # of the run that it delegates to
         asked_at = None if known is None else known.asked_at
         yield Called(
             saved.step,
@@ -109,9 +118,9 @@ def called_in(head: Head, texts: Iterable[str], told: dict[int, Told]) -> Iterat
             saved.attempt,
             None,
             None,
-            saved.request,
+            request,
             saved.answers,
-            asked_at if saved.request is None else saved.request.requested_at,
+            asked_at if request is None else request.requested_at,
             known,
             None,
         )
@@ -212,3 +221,11 @@ def _learn(step: Told, record: AuditRecord, limits: Limits | None) -> None:
     elif event == "tool_started":
         step.costs.append(exact(check_amount("cost", data["cost"])))
         step.judged_by = limits
+    elif event == "child_finished":
+        used, cost, _ = read_usage(data["usage"])
+        calls = used.decisions, used.tool_calls
+        step.child = Spent(*calls, cost, used.tokens, used.seconds)
+        step.child_marks = Marks(
+            "goal" if data["tainted"] is True else None,
+            "goal" if data["read_secret"] is True else None,
+        )

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from .agent import Agent
+from .children import IsChild
 from .errors import AgentError
 from .state import RunState, RunStatus
 from .stores import StateStore
@@ -38,9 +39,9 @@ class Recovered(NamedTuple):
 def recover(store: StateStore, make_agent: Callable[[], Agent]) -> Iterator[Recovered]:
     """Resume each run of a store that was cut off, one after the other.
 
-    Runs that wait for a person are left alone. A run that another process is in the middle of is
-    taken from it: that process is refused at its next commit, before its next call. So recover when
-    the processes that drove these runs are gone.
+    Runs that wait for a person are left alone; those that others delegate to go on with these. A
+    run that another process is in the middle of is taken from it: that process is refused at its
+    next commit, before its next call. So recover when the processes that drove these runs are gone.
 
     Parameters
     ----------
@@ -90,5 +91,7 @@ def _recover(store: StateStore, make_agent: Callable[[], Agent]) -> Iterator[Rec
             raise TypeError(f"make_agent must make an Agent, not {type_name(agent)}")
         try:
             yield Recovered(run_id, agent.resume(run_id), None)
+        except IsChild:
+            continue  # it is resumed with the run that delegates to it
         except AgentError as error:
             yield Recovered(run_id, None, error)

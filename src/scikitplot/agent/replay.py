@@ -38,14 +38,13 @@ from .stops import lacks_usage, repeats, stop_for
 from .stores import StateStore
 from .tools import Tool
 from .toolset import Toolset
-from .undo import undone_run
 from .values import add_exactly, clean_text, encode, exact, type_name
 from .watch import Watch
 
 __all__ = ["Replay", "replay"]
 
 _UNBOUNDED = Limits(2**62)
-_BUDGET = ("max_tool_calls", "max_cost", "max_repeats")
+_BUDGET = ("max_steps", "max_tool_calls", "max_cost", "max_tokens", "max_seconds", "max_repeats")
 
 
 def replay(
@@ -243,9 +242,8 @@ class _Run:
         self._policy = policy
         self._limits = limits
         by_goal = head.marks.tainted == "goal"
-        # Where a run undoes another one, that is where it has its first marks from.
-        undoes = undone_run(head.run_id, head.goal) is not None
-        marks = Marks("goal" if by_goal else None, head.marks.secret if undoes else None)
+        first_secret = "goal" if head.marks.secret == "goal" else None
+        marks = Marks("goal" if by_goal else None, first_secret)
         self._ledger = Ledger(head.run_id, head.goal, Watch(float, float), marks=marks)
         self._influence: Influence | None = None
         if policy.flow is not None:
@@ -314,6 +312,9 @@ class _Run:
         )
         ledger.tool_calls += called.attempts - started
         ledger.cost = reduce(add_exactly, costs[started:], ledger.cost)
+        if called.told is not None and called.told.child is not None:
+            ledger.count_child(called.told.child)
+            ledger.marks = ledger.marks.after_child(called.told.child_marks, called.index)
         return judged
 
     def _learn(self, called: Called, text: str) -> None:
@@ -371,8 +372,7 @@ class _Run:
             arguments,
             text,
             ": those of a saved step that could not be kept",
-            ledger.tool_calls,
-            ledger.cost,
+            ledger.spent(),
             repeats(ledger, limits, called.decision.tool, text),
             influence=self._influence,
             marks=ledger.marks,

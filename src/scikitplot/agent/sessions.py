@@ -11,15 +11,26 @@ from __future__ import annotations
 import copy
 import json
 import secrets
+from collections.abc import Sequence
 from typing import Any
 
-from .approval import Approval, agreed_answers_to, check_run_id
+from .acting import Effects
+from .approval import Approval, agreed_answers_to, check_run_id, same_digest
+from .children import IsChild, child_run
+from .delegation import child_of
 from .driving import Requests, request
-from .effects import AskApprover, AskPlanner, CallTool, CheckAnswer, Commit, Reconcile
+from .effects import (
+    AskApprover,
+    AskPlanner,
+    CallTool,
+    CheckAnswer,
+    Commit,
+    Reconcile,
+    RunChild,
+)
 from .errors import StateError
 from .keeper import Keeper
 from .ledger import Ledger
-from .loop import Effects
 from .perform import ask, call_tool, reconcile
 from .settings import Settings
 from .state import RunState, RunStatus
@@ -39,28 +50,50 @@ class Sessions(Settings):
         return (yield from self._start(self._keeper(), goal, run_id, marks))
 
     def _start(
-        self, kept: Keeper, goal: str, run_id: str | None, marks: Marks
+        self,
+        kept: Keeper,
+        goal: str,
+        run_id: str | None,
+        marks: Marks,
+        parent: tuple[str, int] | None = None,
     ) -> Requests[RunState]:
+        self._check_delegations()
         trail = None
         if run_id is None:
             run_id = secrets.token_hex(32)
         else:
             trail = yield from kept.begin(check_run_id(run_id))
-        ledger = Ledger(run_id, goal, self._watch(), kept.key, trail, self.redact, marks)
+        ledger = Ledger(run_id, goal, self._watch(), kept.key, trail, self.redact, marks, parent)
         effects = self._loop(ledger).start(secrets.token_hex(32))
         return (yield from self._go(kept, ledger, effects))
 
-    def _resume(
-        self, state: RunState | str, answers: list[Approval], *, stop: str | None = None
-    ) -> Requests[RunState]:
+    def _resume(self, state: RunState | str, answers: list[Approval]) -> Requests[RunState]:
+        self._check_delegations()
         kept = self._keeper()
         head, text, steps = yield from _read(kept, state)
+        if head.parent is not None:
+            run, (above, step) = head.run_id[:12], head.parent
+            told = f"run {run}: step {step} of run {above} delegates to it; resume that one"
+            raise IsChild(told)
+        request = None if head.open is None else head.open.request
+        answers = [] if request is None else agreed_answers_to(request.digest, answers)
+        given = [(answer, None) for answer in answers]
+        return (yield from self._go_on(kept, head, text, steps, given))
+
+    def _go_on(
+        self,
+        kept: Keeper,
+        head: Head,
+        text: str,
+        steps: list[str],
+        given: Sequence[tuple[Approval, float | None]],
+        stop: str | None = None,
+    ) -> Requests[RunState]:
+        """Go on with a saved run, with the answers that came for it, or have it stop."""
         if self.store is None:
             head = head.from_caller()
         if head.status.has_ended:
             return RunState.view(text, steps)
-        request = None if head.open is None else head.open.request
-        answers = [] if request is None else agreed_answers_to(request.digest, answers)
         trail, ahead = yield from kept.find_trail(head)
         ledger = Ledger.resumed(head, text, steps, trail, self._watch(), kept.key, self.redact)
         if stop is not None:
@@ -68,8 +101,34 @@ class Sessions(Settings):
         agent, undone = self, undone_run(head.run_id, head.goal)
         if undone is not None:
             agent, _ = yield from self._undoing(kept, undone, head.open)
-        effects = agent._loop(ledger).resume(head.open, answers, ahead)
+        effects = agent._loop(ledger).resume(head.open, given, ahead)
         return (yield from agent._go(kept, ledger, effects))
+
+    def _run_child(self, kept: Keeper, effect: RunChild) -> Requests[Head | None]:
+        """Begin the run that a step delegates to, or go on with it; see `RunChild`."""
+        if self.store is None or (yield request(self.store.load, effect.run_id)) is None:
+            if effect.stop is not None:
+                return None
+            child, run_id, marks = child_of(self, effect), effect.run_id, effect.marks
+            state = yield from child._start(kept, effect.goal, run_id, marks, effect.parent)
+            return read_head(state.parts()[0])
+        head, text, steps = yield from _read(kept, effect.run_id)
+        if head.parent != effect.parent:
+            run, (above, step) = effect.run_id[:12], effect.parent
+            told = f"step {step} of run {above[:12]} delegates to it, and it says otherwise"
+            raise StateError(f"run {run}: {told}")
+        asked = None if head.open is None else head.open.request
+        held = () if head.open is None else [answer.approval for answer in head.open.answers]
+        given = [
+            (approval, received_at)
+            for approval, received_at, _ in effect.answers
+            if asked is not None
+            and same_digest(approval.digest, asked.digest)
+            and approval not in held
+        ]
+        agent = self if effect.tool is None else child_of(self, effect)
+        state = yield from agent._go_on(kept, head, text, steps, given, effect.stop)
+        return read_head(state.parts()[0])
 
     def _undo(self, run_id: str, answers: list[Approval]) -> Requests[RunState]:
         undoing = undoing_run(check_run_id(run_id))
@@ -91,14 +150,16 @@ class Sessions(Settings):
         if undone_run(head.run_id, head.goal) is not None:
             raise StateError(f"run {run}: it undoes another run, and is not undone itself")
         yield from kept.find_trail(head)
-        undoing = Undoing(self.tools, steps, None if step is None else step.decision)
+        undoing = Undoing(run_id, self.tools, steps, None if step is None else step.decision)
         agent = copy.copy(self)
         agent.tools, agent.planner = undoing.tools, undoing.plan
         agent.limits = undoing.limits(self.limits)
         agent.done = agent.reconcile = None  # they know the tools, not their inverses
         agent._notes = (f"it undoes a call of run {run_id}",)
-        tainted, secret = head.marks  # what is undone, and with which results, was read there
-        return agent, Marks(None if tainted is None else "goal", secret)
+        return (
+            agent,
+            head.marks.passed_on(),
+        )  # what is undone, and with which results, was read there
 
     def _stop(self, run_id: str, reason: str) -> Requests[None]:
         check_run_id(run_id)
@@ -115,12 +176,14 @@ class Sessions(Settings):
         if saved is None:
             raise StateError(f"run {run_id[:12]}: this agent neither drives nor stores it")
         head = read_head(saved[0])
-        if head.status.has_ended or head.stop is not None:
+        if head.status.has_ended:
             return True
         try:
             if head.status is RunStatus.AWAITING_APPROVAL:
-                yield from self._resume(run_id, [], stop=reason)
-            else:
+                kept = self._keeper()
+                yield from self._go_on(kept, *(yield from _read(kept, run_id)), [], reason)
+                return True
+            if head.stop is None:
                 change = {"revision": head.revision + 1, "stop": reason}
                 text = encode({**json.loads(saved[0]), **change})
                 yield request(store.commit, run_id, text, [], expected=head.revision)
@@ -129,29 +192,41 @@ class Sessions(Settings):
             if now is None or read_head(now[0]).revision == head.revision:
                 raise  # nobody went on: the store itself refuses
             return False
-        return True
+        child = None if head.open is None else child_run(run_id, head.open.step)
+        if child is None or (yield request(store.load, child)) is None:
+            return True
+        return (yield from self._stop_stored(child, reason))
 
     def _go(self, kept: Keeper, ledger: Ledger, effects: Effects) -> Requests[RunState]:
         """Have the effects of a session's loop performed, to its end or until it pauses."""
         run_id, stops = ledger.run_id, self._stops
+        runs = (run_id, *self._above)
         self._driven.add(run_id)
         reply: Any = None
+        is_begun = not self._above
         try:
             while True:
-                if run_id in stops:
-                    ledger.stop = stops.pop(run_id)
+                if stops:
+                    ledger.stop = next((stops[name] for name in runs if name in stops), ledger.stop)
                 try:
                     effect = effects.send(reply)
                 except StopIteration:
                     return ledger.view()
                 if type(effect) is Commit:
                     reply = yield from kept.commit(effect)
+                    if not is_begun:  # who stops a run looks for the one that is below it
+                        is_begun = True
+                        above = yield request(kept.store.load, runs[-1])
+                        stop = None if above is None else read_head(above[0]).stop
+                        ledger.stop = ledger.stop if stop is None else stop
                 elif type(effect) is CallTool:
                     reply = yield call_tool, (effect,), {}
                 elif type(effect) is AskPlanner:
                     reply = yield request(ask, "planner", "planner_failed", self.planner, *effect)
                 elif type(effect) is AskApprover:
                     reply = yield request(ask, "approver", "", self.approver, *effect)
+                elif type(effect) is RunChild:
+                    reply = yield from self._run_child(kept, effect)
                 elif type(effect) is Reconcile:
                     reply = yield request(reconcile, self.reconcile, *effect)
                 else:

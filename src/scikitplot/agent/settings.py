@@ -12,6 +12,7 @@ from typing import Any
 from .approval import Approval, ApprovalRequest
 from .audit import AuditSink, MemoryAuditSink
 from .calls import ReconcileRequest
+from .children import Delegation
 from .decision import Decision
 from .gates import Rules
 from .keeper import Keeper
@@ -82,8 +83,16 @@ class Settings:
         self._driven: set[str] = set()  # the runs that this object drives now
         self._stops: dict[str, str] = {}  # of them, those that are to stop, and why
         self._notes: tuple[str, ...] = ()  # told to whom is asked
+        self._above: tuple[str, ...] = ()  # the runs that delegated to this agent
         self._clock = time.monotonic if clock is None else clock
         self._now = time.time if now is None else now
+
+    def _check_delegations(self) -> None:
+        if self.store is None and any(isinstance(tool, Delegation) for tool in self.tools):
+            raise ValueError(
+                "an agent that delegates needs a store, where the runs that it delegates to are "
+                "kept: pass store=MemoryStore() at least"
+            )
 
     def _watch(self) -> Watch:
         return Watch(self._clock, self._now)
@@ -94,7 +103,14 @@ class Settings:
     def _loop(self, ledger: Ledger) -> Loop:
         return Loop(
             ledger,
-            Rules(self.tools, self.policy, self.limits, self._keys, self._notes),
+            Rules(
+                self.tools,
+                self.policy,
+                self.limits,
+                self._keys,
+                self._notes,
+                len(self._above),
+            ),
             has_approver=self.approver is not None,
             has_done=self.done is not None,
             has_reconcile=self.reconcile is not None,

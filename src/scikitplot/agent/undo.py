@@ -17,6 +17,7 @@ from dataclasses import replace
 from typing import Any
 
 from .approval import is_digest
+from .children import Delegation, child_run
 from .decision import Decision, Usage
 from .errors import StateError
 from .policy import Limits
@@ -54,6 +55,8 @@ class Undoing:
 
     Parameters
     ----------
+    run_id : str
+        The run that is undone.
     tools : Toolset
         The agent's own tools.
     steps : sequence of str
@@ -62,7 +65,10 @@ class Undoing:
         That of the undoing run's open step, where there is one.
     """
 
-    def __init__(self, tools: Toolset, steps: Sequence[str], proposed: Decision | None) -> None:
+    def __init__(
+        self, run_id: str, tools: Toolset, steps: Sequence[str], proposed: Decision | None
+    ) -> None:
+        self._run_id = run_id
         self._known = tools
         self._steps = steps
         self._result: JSON = None  # of the step that is being undone
@@ -124,6 +130,10 @@ class Undoing:
         if inverse is not None:
             return None if inverse.outcome is StepOutcome.EXECUTED else inverse.code
         tool = self._known.get(step.decision.tool or "")
+        if isinstance(tool, Delegation):
+            return (
+                f"delegated to run {child_run(self._run_id, step.index)}" if step.attempts else None
+            )
         if step.attempts == 0 or (tool is not None and tool.effect is ToolEffect.READ):
             return None
         return "no inverse" if step.outcome is StepOutcome.EXECUTED else step.code

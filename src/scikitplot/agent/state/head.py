@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from decimal import Decimal
-from enum import Enum
 from typing import NamedTuple
 
 from ..answers import ASKED, CLAIMED, SIGNED, Answer
@@ -17,76 +16,25 @@ from ..tools import ToolEffect
 from ..values import JSON, encode
 from .fields import Fields, optional_text, read_json
 from .marks import Marks, mark_text, read_marks
+from .status import RunStatus, RunUsage
 from .step import read_decision
 
 __all__ = [
     "Head",
     "OpenStep",
-    "RunStatus",
-    "RunUsage",
     "answer_dict",
     "check_steps",
     "head_text",
     "open_text",
     "read_answer",
     "read_head",
+    "read_usage",
 ]
 
 VERSION = 1
 """Of the saved form. An older one is migrated, a newer one refused."""
 
 _COST = re.compile(r"[0-9]{1,700}(\.[0-9]{1,1200})?(E[+-]?[0-9]{1,4})?", re.ASCII)
-
-
-class RunStatus(str, Enum):
-    """Where a run stands.
-
-    Examples
-    --------
-    >>> from scikitplot.agent import RunStatus
-    >>> RunStatus("completed").has_ended, RunStatus("awaiting_approval").has_ended
-    (True, False)
-    """
-
-    RUNNING = "running"
-    """It goes on, or was cut off and can be resumed."""
-    AWAITING_APPROVAL = "awaiting_approval"
-    """It waits for a person; see ``RunState.pending``."""
-    COMPLETED = "completed"
-    """The planner's answer was accepted."""
-    STOPPED = "stopped"
-    """A limit ended it; ``RunState.stop_reason`` names it."""
-    FAILED = "failed"
-    """The planner or the ``done`` criterion failed; ``RunState.stop_reason`` says how."""
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether nothing more can happen in the run."""
-        return self not in (RunStatus.RUNNING, RunStatus.AWAITING_APPROVAL)
-
-
-class RunUsage(NamedTuple):
-    """What a run has used up, over all its sessions.
-
-    Attributes
-    ----------
-    decisions : int
-        Decisions of the planner.
-    tool_calls : int
-        Calls that were started.
-    cost : float
-        Sum of the started calls' and the decisions' cost; it is kept exactly.
-    tokens : int
-        Tokens that the planner reported.
-    seconds : float
-        Running time, in seconds.
-    """
-
-    decisions: int
-    tool_calls: int
-    cost: float
-    tokens: int
-    seconds: float
 
 
 class OpenStep(NamedTuple):
@@ -98,8 +46,8 @@ class OpenStep(NamedTuple):
     history: str  # digest of the record of the decision
     digest: str | None  # of the action; None for a finish
     attempt: int  # calls that were started
-    request: ApprovalRequest | None
-    answers: tuple[Answer, ...]  # to the request
+    request: ApprovalRequest | None  # of this step, or of the run that it delegates to
+    answers: tuple[Answer, ...]  # to the request; to that of another run, not judged yet
     recorded: int  # of them, how many are in the trail
 
 
@@ -116,6 +64,7 @@ class Head(NamedTuple):
     error: str | None
     usage: RunUsage
     cost: Decimal  # the exact form of usage.cost
+    delegated: int  # of its decisions, those of runs that it delegated to
     revision: int
     audit_head: AuditHead
     open: OpenStep | None
@@ -178,14 +127,10 @@ def open_text(
     """Return the canonical text of an open step; `decision` and `started` are texts already."""
     asked = "null"
     if request is not None:
-        asked = encode(
-            {
-                "effect": request.effect.value,
-                "reasons": list(request.reasons),
-                "requested_at": request.requested_at,
-                "scopes": list(request.scopes),
-            }
-        )
+        saved_request = request.to_dict()
+        if request.digest == action:  # the step has the rest
+            saved_request = {name: saved_request[name] for name in _REQUEST}
+        asked = encode(saved_request)
     saved = encode([answer_dict(answer) for answer in answers]) if answers else "[]"
     return (
         f'{{"answers":{saved},"attempt":{attempt},"decision":{decision},'
@@ -213,6 +158,7 @@ _OPEN = (
     "step",
 )
 _REQUEST = ("effect", "reasons", "requested_at", "scopes")
+_OF_CHILD = ("arguments", "digest", "history", "run_id", "step", "tool", *_REQUEST)
 _APPROVAL = ("approver", "digest", "granted", "reason", "signature")
 _HEAD = (
     "answer",
@@ -255,7 +201,34 @@ def read_head(text: str) -> Head:
     run_id = fields.digest("run_id")
     goal = fields.text("goal")
     status = RunStatus(fields.one_of("status", [status.value for status in RunStatus]))
-    parts = Fields("saved state: usage", fields.value("usage"), _USAGE)
+    head = Head(
+        run_id,
+        goal or "",
+        _read_parent(fields),
+        status,
+        fields.text("stop", optional=True),
+        fields.text("stop_reason", optional=True),
+        fields.value("answer"),
+        fields.text("error", optional=True),
+        *read_usage(fields.value("usage")),
+        fields.count("revision"),
+        _read_audit_head(fields),
+        _read_open(fields.value("open"), run_id),
+        None if fields.value("salt") is None else fields.digest("salt"),
+        read_marks(fields),
+    )
+    _check_status(fields, head)
+    return head
+
+
+def read_usage(saved: JSON) -> tuple[RunUsage, Decimal, int]:
+    """Return what a run has used up, its exact cost, and how many decisions were delegated.
+
+    Raises `StateError` if it is none of that.
+    """
+    has_delegated = type(saved) is dict and "delegated" in saved
+    names = (*_USAGE, "delegated") if has_delegated else _USAGE
+    parts = Fields("saved state: usage", saved, names)
     cost = parts.text("cost")
     if cost is None or not _COST.fullmatch(cost):
         raise parts.wrong("cost", "must be a decimal number as a string")
@@ -267,25 +240,10 @@ def read_head(text: str) -> Head:
         parts.count("tokens"),
         parts.number("seconds"),
     )
-    head = Head(
-        run_id,
-        goal or "",
-        _read_parent(fields),
-        status,
-        fields.text("stop", optional=True),
-        fields.text("stop_reason", optional=True),
-        fields.value("answer"),
-        fields.text("error", optional=True),
-        usage,
-        exact_cost,
-        fields.count("revision"),
-        _read_audit_head(fields),
-        _read_open(fields.value("open"), run_id),
-        None if fields.value("salt") is None else fields.digest("salt"),
-        read_marks(fields),
-    )
-    _check_status(fields, head)
-    return head
+    delegated = parts.count("delegated") if has_delegated else 0
+    if delegated > usage.decisions:
+        raise parts.wrong("delegated", "is more than there are decisions")
+    return usage, exact_cost, delegated
 
 
 def check_steps(head: Head, count: int) -> None:
@@ -293,10 +251,9 @@ def check_steps(head: Head, count: int) -> None:
     begun = count + (head.open is not None)
     if head.open is not None and head.open.step != count:
         raise StateError("saved state: the open step does not follow the finished ones")
-    if not head.status.has_ended and head.usage.decisions != begun:
-        raise StateError(
-            f"saved state: there are {head.usage.decisions} decisions and {begun} steps"
-        )
+    own = head.usage.decisions - head.delegated
+    if not head.status.has_ended and own != begun:
+        raise StateError(f"saved state: there are {own} decisions and {begun} steps")
 
 
 def _check_status(fields: Fields, head: Head) -> None:
@@ -344,8 +301,8 @@ def _read_open(saved: JSON, run_id: str) -> OpenStep | None:
     step, attempt = fields.count("step"), fields.count("attempt")
     started, history = fields.number("started"), fields.digest("history")
     if decision.kind == "finish":
-        call = answers, attempt, fields.value("digest"), fields.value("request")
-        if call != ((), 0, None, None):
+        of_a_call = answers, attempt, fields.value("digest"), fields.value("request")
+        if of_a_call != ((), 0, None, None):
             raise fields.wrong("decision", "is a finish, which is no call")
         return OpenStep(decision, step, started, history, None, 0, None, (), 0)
     action = fields.digest("digest")
@@ -353,22 +310,37 @@ def _read_open(saved: JSON, run_id: str) -> OpenStep | None:
         raise fields.wrong("decision", "has no arguments")
     request = None
     if fields.value("request") is not None:
-        asked = Fields("saved state: request", fields.value("request"), _REQUEST)
-        request = ApprovalRequest(
-            action,
-            run_id,
-            step,
-            decision.tool or "",
-            decision.arguments,
-            ToolEffect(asked.one_of("effect", [effect.value for effect in ToolEffect])),
-            asked.texts("scopes"),
-            asked.texts("reasons"),
-            history,
-            asked.time("requested_at"),
-        )
+        place = {"digest": action, "history": history, "run_id": run_id, "step": step}
+        call = {"arguments": decision.arguments, "tool": decision.tool or ""}
+        request = _read_request(fields.value("request"), {**place, **call})
     elif attempt == 0:
         raise fields.wrong("attempt", "must be at least 1 without a request")
     return OpenStep(decision, step, started, history, action, attempt, request, answers, recorded)
+
+
+def _read_request(saved: JSON, own: dict[str, JSON]) -> ApprovalRequest:
+    """Return a saved request; `own` is what one of this step has from the step."""
+    name = "saved state: request"
+    of_child = type(saved) is dict and "run_id" in saved
+    fields = Fields(name, saved, _OF_CHILD if of_child else _REQUEST)
+    if of_child:
+        own = {
+            "digest": fields.digest("digest"),
+            "history": fields.digest("history"),
+            "run_id": fields.digest("run_id"),
+            "step": fields.count("step"),
+            "arguments": fields.value("arguments"),
+            "tool": fields.text("tool"),
+        }
+        if type(own["arguments"]) is not dict:
+            raise fields.wrong("arguments", "must be an object")
+    return ApprovalRequest(
+        **own,
+        effect=ToolEffect(fields.one_of("effect", [effect.value for effect in ToolEffect])),
+        scopes=fields.texts("scopes"),
+        reasons=fields.texts("reasons"),
+        requested_at=fields.time("requested_at"),
+    )
 
 
 def _read_answers(fields: Fields) -> tuple[Answer, ...]:

@@ -18,12 +18,13 @@ class Marks(NamedTuple):
     tainted : int or str, or None
         Index of the step that first read untrusted content, ``"goal"`` if the goal is that; None
         where all is trusted.
-    secret : int or None
-        Index of the step that first returned a secret.
+    secret : int or str, or None
+        Index of the step that first returned a secret, ``"goal"`` if the run goes on from one that
+        read some.
     """
 
     tainted: int | str | None = None
-    secret: int | None = None
+    secret: int | str | None = None
 
     def after(self, tool: Tool | None, step: int) -> Marks:
         """Return the marks once a call of `tool`, None if it is gone, came back.
@@ -39,6 +40,20 @@ class Marks(NamedTuple):
             secret = step
         return Marks(tainted, secret)
 
+    def passed_on(self) -> Marks:
+        """Return the first marks of a run that goes on from what this one has read."""
+        tainted, secret = self
+        return Marks(None if tainted is None else "goal", None if secret is None else "goal")
+
+    def after_child(self, child: Marks, step: int) -> Marks:
+        """Return the marks once the run that a step delegated to came back with its own."""
+        tainted, secret = self
+        if tainted is None and child.tainted is not None:
+            tainted = step
+        if secret is None and child.secret is not None:
+            secret = step
+        return Marks(tainted, secret)
+
 
 NO_MARKS = Marks()
 
@@ -50,7 +65,8 @@ def mark_text(mark: int | str | None) -> str:
 
 def read_marks(fields: Fields) -> Marks:
     """Return the marks that a saved head holds, or raise `StateError`."""
-    tainted, secret = fields.value("tainted"), fields.value("secret")
-    if tainted is not None and tainted != "goal":
-        tainted = fields.count("tainted")
-    return Marks(tainted, None if secret is None else fields.count("secret"))
+    marks = []
+    for name in Marks._fields:
+        mark = fields.value(name)
+        marks.append(mark if mark is None or mark == "goal" else fields.count(name))
+    return Marks(*marks)

@@ -12,7 +12,8 @@ from ..errors import StateError
 from ..redaction import Disclosure, argument_pointer, disclose
 from ..values import JSON, MAX_NESTING, InvalidValue, admit, encode, type_name
 from .fields import MAX_SAVED, read_json
-from .head import OpenStep, RunStatus, RunUsage, check_steps, read_head
+from .head import OpenStep, check_steps, read_head
+from .status import RunStatus, RunUsage
 from .step import Step
 
 __all__ = ["InFlight", "RunState", "Steps"]
@@ -158,7 +159,7 @@ class RunState:
     usage : RunUsage
         What it has used up.
     pending : ApprovalRequest or None
-        What it waits for.
+        What it waits for, which may be a call of a run that it delegated to (`delegate`).
     in_flight : InFlight or None
         The call that was started and has no outcome yet.
     revision : int
