@@ -15,13 +15,14 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from crash import points, workload
+from crash import family, points, workload
 from crash.pairs import PAIRS
 from crash.points import Fuse
 from crash.workload import Oracle
@@ -59,10 +60,11 @@ def fork(work: Callable[[], None]) -> int:
 class Case:
     """One run in a folder of its own, through as many sessions as it takes."""
 
-    def __init__(self, pair: str, folder: Path, name: str = "") -> None:
+    def __init__(self, pair: str, folder: Path, name: str = "", work: Any = workload) -> None:
         self.pair, self.folder, self.name = PAIRS[pair], folder, name
         self.pair.make(folder)
         self.run_id = secrets.token_hex(32)
+        self.work = work
         self.oracle = Oracle(folder / "oracle")
         self.seen: dict[str, Any] = {"status": None, "steps": [], "revision": -1}
         self.sessions = self.deaths = 0
@@ -80,22 +82,22 @@ class Case:
     def session(self, fuse: Fuse, to_the_end: bool, tell: Callable[[str, Any], None]) -> None:
         points.arm(fuse)
         store, audit = self.pair.open(self.folder)
-        seen = workload.look(store, audit, self.run_id)
+        seen = self.work.look(store, audit, self.run_id)
         # Whether the first commit got into the trail and not into the state: then it starts anew.
         seen["anew"] = seen["status"] is None and audit.head(self.run_id) is not None
         tell("before", seen)
-        agent = workload.make_agent(store, audit, self.oracle, fuse)
+        agent = self.work.make_agent(store, audit, self.oracle, fuse)
         try:
-            workload.go_on(agent, self.run_id, seen)
+            self.work.go_on(agent, self.run_id, seen)
         except (StateError, ValueError) as error:
             if not self.is_late(error):
                 raise
             tell("refused", str(error))
-        after = workload.look(store, audit, self.run_id)
+        after = self.work.look(store, audit, self.run_id)
         if to_the_end and after["request"]:
             tell("paused", after)
-            workload.go_on(agent, self.run_id, after)
-            after = workload.look(store, audit, self.run_id)
+            self.work.go_on(agent, self.run_id, after)
+            after = self.work.look(store, audit, self.run_id)
         tell("after", after)
         for part in {id(store): store, id(audit): audit}.values():
             if hasattr(part, "close"):
@@ -181,7 +183,7 @@ class Case:
         attempts = set()
         for line in self.oracle.lines():
             action = line["run"], line["step"]
-            if line["run"] != self.run_id:
+            if line["run"] not in self.work.runs_of(self.run_id):
                 raise Broken(f"{self}: another run had an effect: {line}")
             keys.setdefault(action, set()).add(line["key"])
             counts[action] += 1
@@ -199,17 +201,9 @@ class Case:
 
     def judge_end(self) -> None:
         """Judge the steps of a run that ended: all are there, as they were."""
-        effects = Counter(line["step"] for line in self.oracle.lines())
-        outcomes = self.seen["outcomes"]
-        if len(outcomes) != len(workload.PLAN):
-            raise Broken(f"{self}: it ended with the steps {outcomes}")
-        for step, outcome in enumerate(outcomes):
-            usual = workload.OUTCOMES.get(step, "executed")
-            called = usual in ("executed", "failed")
-            if outcome != usual and not (called and outcome == "interrupted"):
-                raise Broken(f"{self}: step {step} is {outcome}, not {usual}")
-            if outcome in ("executed", "failed") and not effects[step]:
-                raise Broken(f"{self}: step {step} is {outcome}, and had no effect")
+        fault = self.work.fault_of(self.seen, self.oracle.lines())
+        if fault:
+            raise Broken(f"{self}: {fault}")
 
     def __str__(self) -> str:
         return f"{self.pair.name}, {self.name}, session {self.sessions}"
@@ -231,27 +225,36 @@ class Figures(Counter[str]):
 
 
 def kill_at_every_point(
-    pair: str, folder: Path, *, every: bool, pages: str, workers: int
+    pair: str,
+    folder: Path,
+    *,
+    every: bool,
+    pages: str,
+    workers: int,
+    stride: int = 1,
+    work_of: Any = workload,
 ) -> Figures:
     """Die at each point of the two sessions of a run: up to its pause, and from there on.
 
     Some of the next sessions die too, at any point. With ``every=False`` a point is left out if
-    nothing in the files changed since the last one.
+    nothing in the files changed since the last one; of what is left, one in `stride` is tried.
     """
     figures = Figures()
-    template = Case(pair, folder / "template", "without a crash")
+    template = Case(pair, folder / "template", "without a crash", work_of)
     work: list[tuple[int, int]] = []
     for part in (0, 1):
         told = template.run(Fuse(pages=pages, state=template.state))
         found = told["points"]
         figures.update({"points": found["count"], "states": len(found["distinct"])})
-        work += [(part, n) for n in (range(found["count"]) if every else found["distinct"])]
+        tried = range(found["count"]) if every else found["distinct"]
+        work += [(part, n) for n in tried[part % stride :: stride]]
     most = found["count"]
     template.to_the_end(iter(()), again=True)
 
     def one(item: tuple[int, int]) -> Case:
         part, number = item
-        case = Case(pair, folder / f"{part}-{number}", f"part {part}, point {number}")
+        name = f"part {part}, point {number}"
+        case = Case(pair, folder / f"{part}-{number}", name, work_of)
         if part:
             case.run()  # up to its pause
         told = case.run(Fuse(number, pages=pages))
@@ -362,6 +365,7 @@ def main(kind: str, pair: str, folder: str, options: dict[str, Any]) -> None:
     started = time.perf_counter()
     act = {
         "points": kill_at_every_point,
+        "tree": partial(kill_at_every_point, work_of=family),
         "calls": kill_in_every_call,
         "random": kill_at_random,
     }[kind]

@@ -2,7 +2,7 @@
 
 python tests/crash/long.py [TRIAL ...] [PAIR ...]
 
-A trial is points, random, calls, claims, slow, opening, full or hammer; a pair is one of
+A trial is points, tree, random, calls, claims, slow, opening, full or hammer; a pair is one of
 `pairs.PAIRS`. Without any all are tried.
 """
 
@@ -27,6 +27,7 @@ HOUR = 3600
 TRIALS = {
     # Every point, SQLite's own writes and their cuts too, also where nothing changed.
     "points": ("harness.py", PAIRS, {"every": True, "pages": "cut", "workers": 2}),
+    "tree": ("harness.py", PAIRS, {"every": False, "pages": "cut", "workers": 2}),
     "random": ("harness.py", PAIRS, {"kills": -(-2_000 // len(PAIRS)), "seed": 2, "workers": 2}),
     "calls": ("harness.py", PAIRS, {"workers": 2}),
     "claims": ("concurrency.py", ("jsonl", *PAIRS), {"rounds": 500}),

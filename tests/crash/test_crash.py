@@ -34,6 +34,17 @@ def test_a_run_that_dies_at_any_point_is_resumed_to_its_end(
 
 
 @pytest.mark.parametrize("pair", USUAL)
+def test_a_tree_of_runs_that_dies_at_any_point_is_resumed_to_the_same_end(
+    pair: str, server: Server | None
+) -> None:
+    options = {"every": False, "pages": "none", "workers": 2, "stride": 2}
+    figures = launch("harness.py", "tree", pair, server=server, **options)
+    print(f"{pair}: {figures}")
+    assert figures["points"] > 600
+    assert figures["kills"] >= figures["runs"] > 40
+
+
+@pytest.mark.parametrize("pair", USUAL)
 def test_a_call_that_always_dies_starts_once_or_if_idempotent_three_times(
     pair: str, server: Server | None
 ) -> None:
@@ -58,6 +69,6 @@ def test_the_commands_that_the_documents_name_are_those_of_the_long_form() -> No
         r"^    python tests/crash/long\.py(.*?)(?:#.*)?$", page.read_text("utf-8"), re.M
     )
     named = [name for command in commands for name in command.split()]
-    assert len(commands) == 5
+    assert len(commands) == 6
     assert [name for name in named if name not in (*TRIALS, *PAIRS)] == []
     assert set(named) >= set(TRIALS)

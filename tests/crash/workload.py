@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -186,3 +187,24 @@ def go_on(agent: Agent, run_id: str, seen: dict[str, Any]) -> RunState:
         return agent.run(GOAL, run_id=run_id)
     yes = [Approval(seen["request"], True, "harness")] if seen["request"] else []
     return agent.resume(run_id, approvals=yes)
+
+
+def runs_of(run_id: str) -> list[str]:
+    """Return the ids of all runs that take part."""
+    return [run_id]
+
+
+def fault_of(seen: dict[str, Any], effects: list[dict[str, Any]]) -> str | None:
+    """Return what is wrong with a run that ended; None if all its steps are there as they were."""
+    counts = Counter(line["step"] for line in effects)
+    outcomes = seen["outcomes"]
+    if len(outcomes) != len(PLAN):
+        return f"it ended with the steps {outcomes}"
+    for step, outcome in enumerate(outcomes):
+        usual = OUTCOMES.get(step, "executed")
+        called = usual in ("executed", "failed")
+        if outcome != usual and not (called and outcome == "interrupted"):
+            return f"step {step} is {outcome}, not {usual}"
+        if outcome in ("executed", "failed") and not counts[step]:
+            return f"step {step} is {outcome}, and had no effect"
+    return None
