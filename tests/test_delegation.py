@@ -892,6 +892,25 @@ def test_a_replay_counts_what_was_delegated() -> None:
     assert judged(5) == (1, "max_steps")
 
 
+def test_a_replay_judges_what_was_delegated_with_the_tools_and_policy_of_its_agent() -> None:
+    family = Family(policy=FREE)
+    tools = list(family.agent().tools)
+    family.agent().run("goal")
+
+    def codes(policy: Policy) -> list[Any]:
+        found = replay(family.store, tools=tools, policy=policy, trail=family.audit)
+        return sorted(step.after.code for run in found for step in run.changes)
+
+    assert codes(FREE) == []
+    assert codes(Policy({"read"})) == ["effect_denied"]
+    assert codes(Policy({"read", "write"}, deny_tools={"save"}, approval_effects=())) == [
+        "tool_denied"
+    ]
+    other = Family(policy=Policy({"read"}))
+    found = replay(family.store, tools=other.agent().tools, policy=FREE, trail=family.audit)
+    assert [s.after.code for run in found for s in run.changes] == ["effect_denied"]
+
+
 # What is wrong
 
 

@@ -17,13 +17,15 @@ from .account import Spent
 from .answers import Answer
 from .approval import ApprovalRequest
 from .audit import AuditHead, AuditRecord, AuditSink, DamagedLine
+from .children import MAX_DEPTH, Delegation
 from .decision import Decision
 from .errors import StateError
 from .policy import Limits
 from .replayed import ReplayVerdict
 from .state import Step, StepOutcome
-from .state.head import Head, read_answer, read_usage
+from .state.head import Head, read_answer, read_head, read_usage
 from .state.marks import NO_MARKS, Marks
+from .toolset import Toolset
 from .values import JSON, check_amount, exact, type_name
 
 __all__ = [
@@ -31,6 +33,7 @@ __all__ = [
     "Trail",
     "called_in",
     "check_trail",
+    "delegations_above",
     "is_sink",
     "read_trail",
     "verdict_of",
@@ -124,6 +127,43 @@ def called_in(head: Head, texts: Iterable[str], told: dict[int, Told]) -> Iterat
             known,
             None,
         )
+
+
+def delegations_above(head: Head, tools: Toolset, store: Any) -> list[Delegation]:
+    """Return what delegated to a run, the topmost first; nothing where that is not known.
+
+    Parameters
+    ----------
+    head : Head
+        The run.
+    tools : Toolset
+        Those of the topmost run.
+    store : StateStore or None
+        Where the runs above it are.
+    """
+    names: list[str] = []
+    above = head.parent
+    while above is not None and store is not None and len(names) < MAX_DEPTH:
+        saved = store.load(above[0])
+        if saved is None:
+            return []
+        names.append(_called_at(read_head(saved.head), saved.steps, above[1]))
+        above = read_head(saved.head).parent
+    found: list[Delegation] = []
+    for name in reversed(names):
+        tool = tools.get(name)
+        if not isinstance(tool, Delegation):
+            return []
+        found.append(tool)
+        tools = tool.agent.tools
+    return found
+
+
+def _called_at(head: Head, texts: Sequence[str], index: int) -> str:
+    """Return the name of the tool that a step of a saved run called."""
+    if index < len(texts):
+        return Step.from_json(texts[index]).decision.tool or ""
+    return "" if head.open is None else head.open.decision.tool or ""
 
 
 def verdict_of(called: Called) -> ReplayVerdict:

@@ -22,7 +22,16 @@ from .gates import MAX_ATTEMPTS, Ask, Denial, Proposal, Rules, judge
 from .influence import Influence
 from .ledger import Ledger
 from .policy import Limits, Policy
-from .recorded import Called, Trail, called_in, check_trail, is_sink, read_trail, verdict_of
+from .recorded import (
+    Called,
+    Trail,
+    called_in,
+    check_trail,
+    delegations_above,
+    is_sink,
+    read_trail,
+    verdict_of,
+)
 from .replayed import (
     ASKED_CODES,
     ReplayedRun,
@@ -63,6 +72,10 @@ def replay(
     told of a call is exact for this call; what a planner would have done after another answer
     nobody can tell. Where the limits would have ended the run, the calls from there on are not
     judged.
+
+    A run that was delegated to (`delegate`) is judged with the tools and under the policy of its
+    agent, where `tools` has the one that delegated to it. What it used counts for the run above, as
+    the trail tells.
 
     A recorded answer counts for the step it was given for, by the approvers, the number and the
     seconds of the new policy, whatever the tool's definition is now. Signatures are not checked
@@ -182,9 +195,11 @@ class Replay:
                 yield ReplayedRun(run_id, error=str(error))
                 continue
             if saved is not None:  # or it was deleted meanwhile
-                yield self._judge(run_id, saved.head, saved.steps)
+                yield self._judge(run_id, saved.head, saved.steps, source)
 
-    def _judge(self, run_id: str, head_text: str, texts: Sequence[str]) -> ReplayedRun:
+    def _judge(
+        self, run_id: str, head_text: str, texts: Sequence[str], store: Any = None
+    ) -> ReplayedRun:
         try:
             head = read_head(head_text)
             check_steps(head, len(texts))
@@ -193,7 +208,10 @@ class Replay:
             steps = partial(
                 called_in, head, texts, read_trail(self._trail, run_id, head.audit_head)
             )
-            return _Run(head, steps, self._tools, self._policy, self._limits).judged()
+            tools, policy = self._tools, self._policy
+            for delegation in delegations_above(head, tools, store):
+                tools, policy = delegation.agent.tools, policy & delegation.agent.policy
+            return _Run(head, steps, tools, policy, self._limits).judged()
         except AgentError as error:
             return ReplayedRun(run_id, error=str(error))
 
