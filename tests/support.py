@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import itertools
 from collections.abc import Callable, Iterable, Sequence
@@ -11,6 +12,7 @@ from typing import Any
 from scikitplot.agent import (
     Agent,
     Approval,
+    AsyncAgent,
     Decision,
     JsonlAuditSink,
     Limits,
@@ -96,7 +98,7 @@ class ByAgent:
     ) -> None:
         self.store = MemoryStore() if store is None else store
         self.audit = MemoryAuditSink() if audit is None else audit
-        self.agent = Agent(tools, planner, store=self.store, audit=self.audit, **options)
+        self.agent: Any = Agent(tools, planner, store=self.store, audit=self.audit, **options)
 
     def run(self, goal: str = "goal", *, tainted: bool = False) -> RunState:
         return self.agent.run(goal, tainted=tainted)
@@ -107,6 +109,21 @@ class ByAgent:
     @property
     def records(self) -> list[Any]:
         return self.audit.records
+
+
+class ByAsync(ByAgent):
+    """The same through `AsyncAgent`, in an event loop of its own for each session."""
+
+    def __init__(self, tools: Iterable[Tool], planner: Callable[..., Any], **options: Any) -> None:
+        super().__init__(tools, planner, **options)
+        options.update(store=self.store, audit=self.audit)
+        self.agent: Any = AsyncAgent(tools, planner, **options)
+
+    def run(self, goal: str = "goal", *, tainted: bool = False) -> RunState:
+        return asyncio.run(self.agent.run(goal, tainted=tainted))
+
+    def resume(self, state: RunState, approvals: Sequence[Approval] = ()) -> RunState:
+        return asyncio.run(self.agent.resume(state.run_id, approvals=approvals))
 
 
 class ByHand:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from support import TEXT, WRITES, ByAgent, ByHand, approve, script, writer
+from support import TEXT, WRITES, ByAgent, ByAsync, ByHand, approve, script, writer
 
 from scikitplot.agent import (
     Agent,
@@ -27,7 +27,7 @@ from scikitplot.agent import (
 )
 from scikitplot.agent.keeper import Keeper
 
-both = pytest.mark.parametrize("driver", [ByAgent, ByHand])
+both = pytest.mark.parametrize("driver", [ByAgent, ByAsync, ByHand])
 
 SAVE = Decision.act("save", {"text": "x"})
 TWO = Policy({"write"}, approvals_needed=2)

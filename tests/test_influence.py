@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import ByAgent, ByHand, approve, script
+from support import ByAgent, ByAsync, ByHand, approve, script
 
 from scikitplot.agent import (
     Agent,
@@ -71,7 +71,7 @@ def policy(endorsed: Any = None, **options: Any) -> Policy:
     return Policy(EFFECTS, approval_effects=(), flow=Flow(LOOKUPS, endorsed), **options)
 
 
-@pytest.fixture(params=[ByAgent, ByHand])
+@pytest.fixture(params=[ByAgent, ByAsync, ByHand])
 def drive(request: pytest.FixtureRequest) -> Any:
     def run(goal: str, *decisions: Decision, endorsed: Any = None, **options: Any) -> RunState:
         tainted = options.pop("tainted", False)
@@ -350,7 +350,7 @@ def test_nothing_that_a_planner_holds_unsets_the_taint() -> None:
         assert state.tainted is True
 
 
-@pytest.mark.parametrize("driver", [ByAgent, ByHand])
+@pytest.mark.parametrize("driver", [ByAgent, ByAsync, ByHand])
 def test_a_resumed_run_is_judged_as_if_it_had_never_stopped(driver: Any) -> None:
     decisions = [
         act("page", page="www.a.org"),

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support import WRITES, ByAgent, ByHand, approve, script, writer
+from support import WRITES, ByAgent, ByAsync, ByHand, approve, script, writer
 
 from scikitplot.agent import Approval, Decision, Policy, RunState, Tool
 from scikitplot.agent.account import Spent
@@ -17,7 +17,7 @@ from scikitplot.agent.policy import Limits
 from scikitplot.agent.toolset import Toolset
 from scikitplot.agent.values import encode
 
-both_drivers = pytest.mark.parametrize("driver", [ByAgent, ByHand])
+both_drivers = pytest.mark.parametrize("driver", [ByAgent, ByAsync, ByHand])
 
 ALL = ["read", "write", "external"]
 SHORT = {"properties": {"text": {"maxLength": 3}}, "required": ["text"]}

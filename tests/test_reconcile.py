@@ -12,6 +12,7 @@ from support import (
     KINDS,
     WRITES,
     ByAgent,
+    ByAsync,
     ByHand,
     Dies,
     Fuse,
@@ -35,7 +36,7 @@ from scikitplot.agent import (
 )
 
 SAVE = Decision.act("save", {"text": "x"})
-both = pytest.mark.parametrize("driver", [ByAgent, ByHand])
+both = pytest.mark.parametrize("driver", [ByAgent, ByAsync, ByHand])
 
 
 def dying(started: list[str], **options: Any) -> Tool:

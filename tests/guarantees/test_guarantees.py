@@ -1,6 +1,7 @@
 """The rules of the runtime, each as a test that fails when the rule is broken.
 
-Every rule is driven in two ways: through `Agent`, and through the loop's generator with no I/O.
+Every rule is driven in three ways: through `Agent`, through `AsyncAgent`, and through the loop's
+generator with no I/O.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from support import FREE, WRITES, ByAgent, ByHand, approve, script, writer
+from support import FREE, WRITES, ByAgent, ByAsync, ByHand, approve, script, writer
 
 from scikitplot.agent import (
     Agent,
@@ -36,9 +37,9 @@ from scikitplot.agent.audit import AuditHead
 from scikitplot.agent.audit.record import seal
 from scikitplot.agent.gates import GATES
 
-DRIVERS = [ByAgent, ByHand]
+DRIVERS = [ByAgent, ByAsync, ByHand]
 SAVE = Decision.act("save", {"text": "x"})
-both = pytest.mark.parametrize("driver", DRIVERS)
+each = pytest.mark.parametrize("driver", DRIVERS)
 
 
 def codes(state: RunState) -> list[str | None]:
@@ -59,7 +60,7 @@ REFUSED = {
 }
 
 
-@both
+@each
 @pytest.mark.parametrize("code", REFUSED)
 def test_rule_1_a_gate_that_says_no_keeps_the_tool_from_running(driver: Any, code: str) -> None:
     decision, options = REFUSED[code]
@@ -76,7 +77,7 @@ def test_rule_1_a_gate_that_says_no_keeps_the_tool_from_running(driver: Any, cod
     assert state.usage.tool_calls == 0
 
 
-@both
+@each
 def test_rule_1_the_first_gate_in_order_decides(driver: Any) -> None:
     assert [name for name, _ in GATES] == [
         "validation",
@@ -103,7 +104,7 @@ def test_rule_1_the_first_gate_in_order_decides(driver: Any) -> None:
         assert codes(runner.run())[0] == code
 
 
-@both
+@each
 def test_rule_1_what_runs_is_exactly_what_was_judged(driver: Any) -> None:
     """The planner's object is copied before it is judged; changing it later changes nothing."""
     calls: list[Any] = []
@@ -130,7 +131,7 @@ def test_rule_1_what_runs_is_exactly_what_was_judged(driver: Any) -> None:
     assert state.steps[0].decision.arguments == {"to": ["ann"]}
 
 
-@both
+@each
 @pytest.mark.parametrize(
     ("change", "code"),
     [
@@ -164,7 +165,7 @@ def test_rule_1_all_gates_run_again_when_the_approval_arrives(
 # Rule 2: a denial is the step's outcome, never an exception. The planner reads it and goes on.
 
 
-@both
+@each
 def test_rule_2_the_planner_reads_a_denial_and_goes_on(driver: Any) -> None:
     seen: list[Any] = []
 
@@ -184,7 +185,7 @@ def test_rule_2_the_planner_reads_a_denial_and_goes_on(driver: Any) -> None:
 # Rule 3: every run ends or pauses. max_steps bounds it, whatever else is unlimited.
 
 
-@both
+@each
 @pytest.mark.parametrize(
     ("decision", "options"),
     [
@@ -211,7 +212,7 @@ def test_rule_3_max_steps_ends_a_planner_that_never_does(
     assert state.answer is None
 
 
-@both
+@each
 def test_rule_3_max_steps_counts_over_all_sessions(driver: Any) -> None:
     calls: list[str] = []
     runner = driver(
@@ -227,7 +228,7 @@ def test_rule_3_max_steps_counts_over_all_sessions(driver: Any) -> None:
 # Rule 4: every decision, denial, approval and call is in the trail before its effect can be seen.
 
 
-@both
+@each
 def test_rule_4_the_trail_holds_each_event_before_its_effect(driver: Any) -> None:
     runner: Any = None
 
@@ -311,7 +312,7 @@ def test_rule_4_the_trail_is_written_before_the_state() -> None:
 # Rule 5: an approval runs its action once: one run, one step, one set of arguments, one history.
 
 
-@both
+@each
 def test_rule_5_an_approval_does_not_count_for_the_same_call_at_a_later_step(driver: Any) -> None:
     calls: list[str] = []
     runner = driver([writer(calls)], script(SAVE, SAVE), policy=WRITES)
@@ -325,7 +326,7 @@ def test_rule_5_an_approval_does_not_count_for_the_same_call_at_a_later_step(dri
     assert calls == ["x"]
 
 
-@both
+@each
 def test_rule_5_an_approval_does_not_count_for_another_run(driver: Any) -> None:
     calls: list[str] = []
     runner = driver([writer(calls)], script(SAVE), policy=WRITES)
@@ -337,7 +338,7 @@ def test_rule_5_an_approval_does_not_count_for_another_run(driver: Any) -> None:
     assert calls == ["x", "x"]
 
 
-@both
+@each
 @pytest.mark.parametrize(
     "changed",
     [
@@ -367,7 +368,7 @@ def test_rule_5_an_approval_of_a_tool_that_changed_is_stale(
     assert calls == []
 
 
-@both
+@each
 def test_rule_5_a_refusal_is_the_outcome_and_the_tool_never_runs(driver: Any) -> None:
     calls: list[str] = []
     runner = driver([writer(calls)], script(SAVE), policy=WRITES)
@@ -432,7 +433,7 @@ def test_rule_5_a_paused_copy_is_resumed_once() -> None:
 # Rule 6: a non-idempotent call is never started twice. An idempotent one starts at most 3 times.
 
 
-@both
+@each
 @pytest.mark.parametrize("idempotent", [True, False])
 def test_rule_6_a_call_that_was_cut_off_starts_again_only_if_idempotent(
     driver: Any, idempotent: bool
@@ -465,7 +466,7 @@ def test_rule_6_a_call_that_was_cut_off_starts_again_only_if_idempotent(
     assert state.usage.tool_calls == len(started)
 
 
-@both
+@each
 @pytest.mark.parametrize("changed", ["description", "gone", "not idempotent"])
 def test_rule_6_a_call_that_was_cut_off_does_not_start_again_as_another(
     driver: Any, changed: str
@@ -498,7 +499,7 @@ def test_rule_6_a_call_that_was_cut_off_does_not_start_again_as_another(
     assert (state.steps[0].outcome.value, len(calls)) == ("interrupted", 1)
 
 
-@both
+@each
 def test_rule_6_a_call_cut_off_is_charged_when_it_starts_and_judged_when_it_starts_again(
     driver: Any,
 ) -> None:
@@ -737,7 +738,7 @@ def test_rule_7_a_start_that_was_cut_off_between_the_trail_and_the_store_is_made
 # Rule 9: what the planner, the approver or an observer gets is a copy.
 
 
-@both
+@each
 def test_rule_9_changing_what_was_handed_out_changes_nothing(driver: Any) -> None:
     shown: list[Any] = []
 
@@ -797,7 +798,7 @@ class Leaky(RuntimeError):
     pass
 
 
-@both
+@each
 def test_rule_10_of_an_exception_only_the_type_is_told(driver: Any) -> None:
     def tool(text: str) -> str:
         try:
@@ -919,7 +920,7 @@ print('ok')
 # The account: what is spent is counted exactly, whatever the driver.
 
 
-@both
+@each
 def test_costs_are_added_exactly_as_decimals(driver: Any) -> None:
     calls: list[str] = []
     runner = driver(
@@ -932,7 +933,7 @@ def test_costs_are_added_exactly_as_decimals(driver: Any) -> None:
     assert (len(calls), state.usage.cost, state.stop_reason) == (3, 0.3, "max_cost")
 
 
-@both
+@each
 def test_tokens_stop_the_run_and_must_be_reported(driver: Any) -> None:
     used = Decision.act("nothing", usage=Usage(tokens=4))
     state = driver([], lambda state, tools: used, limits=Limits(max_tokens=10)).run()

@@ -2,6 +2,7 @@
 
 from . import schema
 from .agent import Agent
+from .aio import AsyncAgent
 from .approval import Approval, ApprovalRequest
 from .audit import (
     AuditHead,
@@ -19,6 +20,7 @@ from .decision import Decision, Usage
 from .decorator import tool
 from .delegation import delegate
 from .errors import AgentError, AuditError, ProviderError, SchemaError, StateError, ToolError
+from .events import Event
 from .flow import Flow
 from .mcp import McpSession, mcp_tools, mcp_tools_async
 from .models import ModelPlanner, ModelUsage, anthropic, model_planner, openai_compatible
@@ -38,6 +40,7 @@ __all__ = [
     "AgentError",
     "Approval",
     "ApprovalRequest",
+    "AsyncAgent",
     "AuditError",
     "AuditHead",
     "AuditProblem",
@@ -47,6 +50,7 @@ __all__ = [
     "DamagedLine",
     "Decision",
     "Disclosure",
+    "Event",
     "Flow",
     "InFlight",
     "JsonlAuditSink",

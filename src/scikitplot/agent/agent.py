@@ -6,13 +6,13 @@ An `Agent` holds no run, so threads may share one. It decides nothing: what happ
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from .approval import Approval, check_approvals
-from .driving import drive
+from .driving import drive, steps_of
+from .events import Event
 from .sessions import Sessions
 from .state import RunState
-from .values import check_text, check_type
 
 __all__ = ["Agent"]
 
@@ -56,6 +56,10 @@ class Agent(Sessions):
         cut off too. What it returns is taken as the tool's result. A `ToolError` says that the call
         failed; the planner may propose it anew. NotImplemented says that nobody knows, and the step
         is ``interrupted``, as it is without one and where it raises or returns what is no result.
+    observer : callable or None, default=None
+        ``observer(event)``, called with an `Event` for each record of the trail and each commit, in
+        order, once they are written. It changes no run: what it raises is said in a warning, once,
+        and the time that it takes does not count. See `Progress`, `log_events`, `trace_events`.
     clock : callable or None, default=None
         Gives seconds, for limits and the times of steps; None is `time.monotonic`.
     now : callable or None, default=None
@@ -114,9 +118,42 @@ class Agent(Sessions):
         >>> agent.run("shout")
         <RunState ...: completed, 1 step>
         """
-        check_text("goal", goal)
-        check_type("tainted", tainted, bool)
         return drive(self._run(goal, run_id, tainted=tainted))
+
+    def stream(
+        self, goal: str, *, run_id: str | None = None, tainted: bool = False
+    ) -> Iterator[Event]:
+        """Start a run and yield what happens in it, as it happens.
+
+        Parameters
+        ----------
+        goal, run_id, tainted
+            As for `run`.
+
+        Yields
+        ------
+        Event
+            For each record of the trail and for each commit. The run goes on with the next one that
+            is asked for; where none is any more it is left as if the process had been killed, and
+            can be resumed.
+
+        Raises
+        ------
+        TypeError, ValueError, StateError, AuditError
+            As for `run`, where the first event is asked for or later.
+
+        Examples
+        --------
+        >>> from scikitplot.agent import Agent, Decision
+        >>> agent = Agent([], lambda state, tools: Decision.finish(7))
+        >>> [event.kind for event in agent.stream("count")]
+        ['run', 'commit', 'decision', 'decision', 'end', 'commit']
+        """
+        agent, events = self._streaming()
+        for _ in steps_of(agent._run(goal, run_id, tainted=tainted)):
+            while events:
+                yield events.popleft()
+        yield from events
 
     def resume(self, state: RunState | str, *, approvals: Iterable[Approval] = ()) -> RunState:
         """Go on with a run that is paused or was cut off.

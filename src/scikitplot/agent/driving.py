@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from typing import Any, TypeAlias, TypeVar
 
-__all__ = ["Request", "Requests", "drive", "request"]
+__all__ = ["Request", "Requests", "drive", "request", "steps_of"]
 
 T = TypeVar("T")
 
@@ -21,6 +21,24 @@ Requests: TypeAlias = "Generator[Request, Any, T]"
 def request(function: Callable[..., Any], *arguments: Any, **keywords: Any) -> Request:
     """Return the request that a function be called."""
     return function, arguments, keywords
+
+
+def steps_of(requests: Requests[T]) -> Generator[None, None, T]:
+    """Call what is requested, one request a step, and return what the requests lead to."""
+    try:
+        function, arguments, keywords = next(requests)
+        while True:
+            try:
+                reply = function(*arguments, **keywords)
+            except BaseException as error:
+                function, arguments, keywords = requests.throw(error)
+            else:
+                function, arguments, keywords = requests.send(reply)
+            yield
+    except StopIteration as end:
+        return end.value  # type: ignore[no-any-return]
+    finally:
+        requests.close()
 
 
 def drive(requests: Requests[T]) -> T:

@@ -20,7 +20,17 @@ from .errors import ProviderError, ToolError
 from .tools import Tool
 from .values import clean_text, type_name
 
-__all__ = ["ask", "call_tool", "reconcile"]
+__all__ = [
+    "Later",
+    "ask",
+    "call_now",
+    "call_tool",
+    "judge_error",
+    "notify",
+    "raised",
+    "reconcile",
+    "timed_out",
+]
 
 
 def ask(who: str, code: str, function: Callable[..., Any], *arguments: Any) -> Any:
@@ -28,7 +38,7 @@ def ask(who: str, code: str, function: Callable[..., Any], *arguments: Any) -> A
     try:
         return function(*arguments)
     except Exception as error:
-        return _raised(who, code, error)
+        return raised(who, code, error)
 
 
 def reconcile(function: Callable[..., Any], request: ReconcileRequest) -> Any:
@@ -36,12 +46,13 @@ def reconcile(function: Callable[..., Any], request: ReconcileRequest) -> Any:
     try:
         return function(request)
     except ToolError as error:
-        return _judge(error)
+        return judge_error(error)
     except Exception as error:
-        return _raised("reconcile function", "interrupted", error)
+        return raised("reconcile function", "interrupted", error)
 
 
-def _raised(who: str, code: str, error: Exception) -> Raised:
+def raised(who: str, code: str, error: BaseException) -> Raised:
+    """Return what is told of an exception."""
     told, usage = f"the {who} raised {type_name(error)}", None
     if type(error) is ProviderError:  # ours, so its fields are known; its text is not told either
         status = error.status
@@ -58,8 +69,8 @@ def call_tool(effect: CallTool) -> Any:
     """
     tool, context = effect.tool, copy_context()
     if tool.timeout is None:
-        reply = context.run(_call, effect)
-        return _await(tool, reply.awaitable, context, None) if type(reply) is _Later else reply
+        reply = context.run(call_now, effect)
+        return _await(tool, reply.awaitable, context, None) if type(reply) is Later else reply
     timeout = min(tool.timeout, threading.TIMEOUT_MAX)
     deadline = time.monotonic() + timeout
     effect = effect._replace(call=effect.call._replace(deadline=deadline))
@@ -69,14 +80,14 @@ def call_tool(effect: CallTool) -> Any:
     except RuntimeError:
         return Raised("tool_failed", "no thread could be started to call the tool in")
     if not thread.wait(timeout):
-        return _timed_out(tool)
+        return timed_out(tool)
     if thread.error is not None:
         raise thread.error
     reply = thread.reply
-    return _await(tool, reply.awaitable, context, deadline) if type(reply) is _Later else reply
+    return _await(tool, reply.awaitable, context, deadline) if type(reply) is Later else reply
 
 
-class _Later(NamedTuple):
+class Later(NamedTuple):
     """In place of a result: the tool is async."""
 
     awaitable: Awaitable[Any]
@@ -111,13 +122,13 @@ class _Thread:
 
     def _work(self) -> None:
         try:
-            reply, error = self._context.run(_call, self._effect), None
-        except BaseException as raised:  # raised again in the caller's thread
-            reply, error = None, raised
+            reply, error = self._context.run(call_now, self._effect), None
+        except BaseException as caught:  # raised again in the caller's thread
+            reply, error = None, caught
         with self._lock:
             if not self._is_given_up:
                 self.reply, self.error, self._has_ended = reply, error, True
-            elif type(reply) is _Later and hasattr(reply.awaitable, "close"):
+            elif type(reply) is Later and hasattr(reply.awaitable, "close"):
                 reply.awaitable.close()  # nobody will await it
 
 
@@ -128,14 +139,14 @@ def _await(tool: Tool, awaitable: Awaitable[Any], context: Context, deadline: fl
     except RuntimeError:
         return Raised("tool_failed", "no event loop could be had to await the tool in")
     if awaited is None:
-        return _timed_out(tool)
+        return timed_out(tool)
     if awaited.error is None:
         return awaited.result
     import asyncio
 
     # Nobody cancels a tool that is waited for, so that a cancellation is the tool's own failure.
     if isinstance(awaited.error, (Exception, asyncio.CancelledError)):
-        return _judge(awaited.error)
+        return judge_error(awaited.error)
     raise awaited.error
 
 
@@ -143,17 +154,19 @@ _PLAIN = frozenset((str, dict, list, int, float, bool, type(None)))
 """What most tools return; none of them can be awaited."""
 
 
-def _call(effect: CallTool) -> Any:
+def call_now(effect: CallTool) -> Any:
+    """Call a tool here; return what it returns, `Raised`, or `Later` if that is to be awaited."""
     running.set(effect.call)
     try:
         reply = effect.tool.invoke(effect.arguments)
         kind = type(reply)
-        return reply if kind in _PLAIN or not hasattr(kind, "__await__") else _Later(reply)
+        return reply if kind in _PLAIN or not hasattr(kind, "__await__") else Later(reply)
     except Exception as error:
-        return _judge(error)
+        return judge_error(error)
 
 
-def _judge(error: BaseException) -> Raised:
+def judge_error(error: BaseException) -> Raised:
+    """Return what is told of an exception of a tool."""
     if not isinstance(error, ToolError):
         return Raised("tool_failed", f"the tool raised {type_name(error)}")
     said = error.args[0] if error.args else ""
@@ -161,6 +174,16 @@ def _judge(error: BaseException) -> Raised:
     return Raised("tool_error", told)
 
 
-def _timed_out(tool: Tool) -> Raised:
+def timed_out(tool: Tool) -> Raised:
+    """Return what is told of a call that took too long."""
     unknown = "" if tool.idempotent else "; whether it took effect is unknown"
     return Raised("tool_timeout", f"the call took longer than {tool.timeout} seconds{unknown}")
+
+
+def notify(observer: Callable[[Any], object], event: Any) -> BaseException | None:
+    """Tell an observer of an event; return what it raised."""
+    try:
+        observer(event)
+    except Exception as error:
+        return error
+    return None

@@ -11,8 +11,10 @@ from __future__ import annotations
 import copy
 import json
 import secrets
+import warnings
+from collections import deque
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from .acting import Effects
 from .approval import Approval, agreed_answers_to, check_run_id, same_digest
@@ -29,23 +31,28 @@ from .effects import (
     RunChild,
 )
 from .errors import StateError
+from .events import Event, events_of
 from .keeper import Keeper
 from .ledger import Ledger
-from .perform import ask, call_tool, reconcile
+from .perform import ask, call_tool, notify, reconcile
 from .settings import Settings
 from .state import RunState, RunStatus
 from .state.head import Head, OpenStep, check_steps, read_head
 from .state.marks import Marks
 from .undo import Undoing, goal_of, undoing_run, undone_run
-from .values import check_text, encode
+from .values import check_text, check_type, encode, type_name
 
 __all__ = ["Sessions"]
+
+SessionsT = TypeVar("SessionsT", bound="Sessions")
 
 
 class Sessions(Settings):
     """What an agent does, but for how it waits."""
 
     def _run(self, goal: str, run_id: str | None, *, tainted: bool) -> Requests[RunState]:
+        check_text("goal", goal)
+        check_type("tainted", tainted, bool)
         marks = Marks("goal" if tainted else None)
         return (yield from self._start(self._keeper(), goal, run_id, marks))
 
@@ -197,6 +204,30 @@ class Sessions(Settings):
             return True
         return (yield from self._stop_stored(child, reason))
 
+    def _streaming(self: SessionsT) -> tuple[SessionsT, deque[Event]]:
+        """Return this agent with its events kept, and where they are until they are taken."""
+        events: deque[Event] = deque()
+        observer = self.observer
+
+        def keep(event: Event) -> object:
+            events.append(event)
+            return None if observer is None else observer(event)
+
+        agent = copy.copy(self)
+        agent.observer = keep
+        return agent, events
+
+    def _notify(self, commit: Commit, ledger: Ledger) -> Requests[None]:
+        """Tell the observer of a commit; what it does and how long it takes is not the run's."""
+        ledger.watch.tick()
+        for event in events_of(commit):
+            error = yield request(notify, self.observer, event)
+            if error is not None and not self._warned:
+                self._warned.append(event)
+                told = f"the observer raised {type_name(error)}; this is said once"
+                warnings.warn(told, RuntimeWarning, stacklevel=2)
+        ledger.watch.skip()
+
     def _go(self, kept: Keeper, ledger: Ledger, effects: Effects) -> Requests[RunState]:
         """Have the effects of a session's loop performed, to its end or until it pauses."""
         run_id, stops = ledger.run_id, self._stops
@@ -214,6 +245,8 @@ class Sessions(Settings):
                     return ledger.view()
                 if type(effect) is Commit:
                     reply = yield from kept.commit(effect)
+                    if self.observer is not None and reply is None:
+                        yield from self._notify(effect, ledger)
                     if not is_begun:  # who stops a run looks for the one that is below it
                         is_begun = True
                         above = yield request(kept.store.load, runs[-1])

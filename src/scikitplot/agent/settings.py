@@ -14,6 +14,7 @@ from .audit import AuditSink, MemoryAuditSink
 from .calls import ReconcileRequest
 from .children import Delegation
 from .decision import Decision
+from .events import Event
 from .gates import Rules
 from .keeper import Keeper
 from .ledger import Ledger
@@ -47,6 +48,7 @@ class Settings:
         redact: Callable[[str | None, str | None, JSON], JSON] | None = None,
         approval_keys: Mapping[str, bytes] | None = None,
         reconcile: Callable[[ReconcileRequest], JSON] | None = None,
+        observer: Callable[[Event], object] | None = None,
         clock: Callable[[], float] | None = None,
         now: Callable[[], float] | None = None,
     ) -> None:
@@ -60,6 +62,7 @@ class Settings:
             ("done", done),
             ("redact", redact),
             ("reconcile", reconcile),
+            ("observer", observer),
             ("clock", clock),
             ("now", now),
         ):
@@ -78,6 +81,8 @@ class Settings:
         self.store = store
         self.redact = redact
         self.reconcile = reconcile
+        self.observer = observer
+        self._warned: list[object] = []  # not empty once it was said that the observer raises
         self._keys = None if approval_keys is None else ApprovalKeys(approval_keys)
         self._has_own_trail = audit is None
         self._driven: set[str] = set()  # the runs that this object drives now
