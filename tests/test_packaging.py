@@ -50,6 +50,7 @@ ORDER = [  # from the bottom; a module imports only what stands before it
     "children",
     "effects",
     "events",
+    "observers",
     "results",
     "influence",
     "gates",

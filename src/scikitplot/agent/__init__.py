@@ -24,6 +24,7 @@ from .events import Event
 from .flow import Flow
 from .mcp import McpSession, mcp_tools, mcp_tools_async
 from .models import ModelPlanner, ModelUsage, anthropic, model_planner, openai_compatible
+from .observers import Progress, log_events, trace_events
 from .policy import Limits, Policy
 from .recovery import Recovered, recover
 from .redaction import Disclosure
@@ -61,6 +62,7 @@ __all__ = [
     "ModelPlanner",
     "ModelUsage",
     "Policy",
+    "Progress",
     "ProviderError",
     "ReconcileRequest",
     "Recovered",
@@ -90,6 +92,7 @@ __all__ = [
     "anthropic",
     "current_call",
     "delegate",
+    "log_events",
     "mcp_tools",
     "mcp_tools_async",
     "model_planner",
@@ -100,5 +103,6 @@ __all__ = [
     "schema",
     "sign_approval",
     "tool",
+    "trace_events",
     "verify_audit",
 ]
