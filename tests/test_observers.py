@@ -94,7 +94,7 @@ def test_progress_at_a_terminal_is_one_line_that_moves_no_cursor_but_its_own(tmp
     os.close(primary)
     text = shown.decode()
     lines = text.rstrip("\r\n").split("\r\x1b[K")
-    assert len(lines) > 8
+    assert len(lines) >= 2  # a line is not shown more often than ten times a second
     assert lines[-1].startswith("1 run, 1 ended, 0 waiting; 4 decisions")
     assert all("\x1b" not in line and "\u202e" not in line for line in lines)
     assert text.count("\n") == 1

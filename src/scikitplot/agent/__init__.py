@@ -15,6 +15,7 @@ from .audit import (
     read_audit,
     verify_audit,
 )
+from .batch import run_many, run_many_async
 from .calls import Call, ReconcileRequest, current_call
 from .decision import Decision, Usage
 from .decorator import tool
@@ -22,6 +23,7 @@ from .delegation import delegate
 from .errors import AgentError, AuditError, ProviderError, SchemaError, StateError, ToolError
 from .events import Event
 from .flow import Flow
+from .goals import BatchResult
 from .mcp import McpSession, mcp_tools, mcp_tools_async
 from .models import ModelPlanner, ModelUsage, anthropic, model_planner, openai_compatible
 from .observers import Progress, log_events, trace_events
@@ -35,6 +37,7 @@ from .state import InFlight, RunState, RunStatus, RunUsage, Step, StepOutcome, S
 from .stores import MemoryStore, SavedRun, SqliteStore, SqlStore, StateStore
 from .tools import Tool, ToolEffect
 from .toolset import Toolset
+from .totals import BatchTotals
 
 __all__ = [
     "Agent",
@@ -47,6 +50,8 @@ __all__ = [
     "AuditProblem",
     "AuditRecord",
     "AuditSink",
+    "BatchResult",
+    "BatchTotals",
     "Call",
     "DamagedLine",
     "Decision",
@@ -100,6 +105,8 @@ __all__ = [
     "read_audit",
     "recover",
     "replay",
+    "run_many",
+    "run_many_async",
     "schema",
     "sign_approval",
     "tool",

@@ -101,6 +101,7 @@ def child_of(parent: SettingsT, effect: RunChild) -> SettingsT:
     child._clock, child._now = parent._clock, parent._now
     child.observer, child._warned = parent.observer, parent._warned
     child._driven, child._stops = parent._driven, parent._stops
+    child._shared = parent._shared
     child._above = (*parent._above, run_id)
     child._notes = (*parent._notes, f"step {step} of run {run_id} delegates to the run")
     return child  # type: ignore[no-any-return]

@@ -1,7 +1,7 @@
 """Observers that come with the package: progress for people, lines for a log, spans for a tracer.
 
-Imports `events` and `visible`. IPython and OpenTelemetry are used where the caller has loaded
-them, and never imported. Rules that hold here:
+Imports `events`, `totals` and `visible`. IPython and OpenTelemetry are used where the caller has
+loaded them, and never imported. Rules that hold here:
 
 * what comes from a planner or a tool is shown through `visible`, and of arguments, results and
   reasons nothing is shown at all;
@@ -13,10 +13,12 @@ from __future__ import annotations
 import shutil
 import sys
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
 from .events import Event
+from .totals import BatchTotals
 from .values import quote, type_name
 from .visible import escape, is_name
 
@@ -24,6 +26,7 @@ __all__ = ["Progress", "log_events", "trace_events"]
 
 _INFO = 20  # as in `logging`
 _WARNING = 30
+_PAUSE = 0.1  # seconds between two updates of a line, at least
 
 
 def _tool(event: Event) -> str:
@@ -47,10 +50,10 @@ def _told(event: Event) -> str:
 
 
 class Progress:
-    """An observer that shows how far runs have come.
+    """An observer of runs, and a ``progress=`` of `run_many`, that shows how far they have come.
 
     At a terminal it is a line that updates in place, in a notebook a display that does, and
-    elsewhere a line for each run that ends.
+    elsewhere a line for each run or batch that ends.
 
     Parameters
     ----------
@@ -79,10 +82,14 @@ class Progress:
         self._counts = dict.fromkeys(("run", "ended", "decision", "call", "denied"), 0)
         self._waiting: set[str] = set()
         self._handle: Any = None
+        self._shown = 0.0  # when that was
 
-    def __call__(self, event: Event) -> None:
-        """Count an event, and show what was counted."""
+    def __call__(self, event: Event | BatchTotals) -> None:
+        """Count an event, and show what was counted; or show the totals of a batch."""
         with self._lock:
+            if isinstance(event, BatchTotals):
+                self._show(str(event), ends=event.has_ended)
+                return
             self._count(event)
             if event.kind != "commit":
                 self._show(f"{self.line()}; {_told(event)}", ends=event.kind == "end")
@@ -109,6 +116,9 @@ class Progress:
         return f"{runs}, {told}; {decisions}, {calls}, {counts['denied']:,} denied"
 
     def _show(self, line: str, ends: bool) -> None:
+        if not ends and time.monotonic() - self._shown < _PAUSE:
+            return
+        self._shown = time.monotonic()
         file = sys.stderr if self._file is None else self._file
         if self._file is None and _has_notebook():
             display: Any = sys.modules["IPython.display"]

@@ -243,6 +243,8 @@ class Sessions(Settings):
                     effect = effects.send(reply)
                 except StopIteration:
                     return ledger.view()
+                if self._shared is not None:
+                    yield from self._shared.before(effect)
                 if type(effect) is Commit:
                     reply = yield from kept.commit(effect)
                     if self.observer is not None and reply is None:
@@ -256,6 +258,8 @@ class Sessions(Settings):
                     reply = yield call_tool, (effect,), {}
                 elif type(effect) is AskPlanner:
                     reply = yield request(ask, "planner", "planner_failed", self.planner, *effect)
+                    if self._shared is not None:
+                        yield from self._shared.after(reply)
                 elif type(effect) is AskApprover:
                     reply = yield request(ask, "approver", "", self.approver, *effect)
                 elif type(effect) is RunChild:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, NoReturn, TypeVar
 
 from .approval import Approval, ApprovalRequest
 from .audit import AuditSink, MemoryAuditSink
@@ -20,6 +20,7 @@ from .keeper import Keeper
 from .ledger import Ledger
 from .loop import Loop
 from .policy import Limits, Policy
+from .shared import SharedAccount
 from .signing import ApprovalKeys
 from .state import RunState
 from .stores import StateStore
@@ -29,6 +30,8 @@ from .values import JSON, type_name
 from .watch import Watch
 
 __all__ = ["Settings"]
+
+SettingsT = TypeVar("SettingsT", bound="Settings")
 
 
 class Settings:
@@ -89,6 +92,7 @@ class Settings:
         self._stops: dict[str, str] = {}  # of them, those that are to stop, and why
         self._notes: tuple[str, ...] = ()  # told to whom is asked
         self._above: tuple[str, ...] = ()  # the runs that delegated to this agent
+        self._shared: SharedAccount | None = None  # with the other runs of a batch
         self._clock = time.monotonic if clock is None else clock
         self._now = time.time if now is None else now
 
@@ -119,6 +123,17 @@ class Settings:
             has_approver=self.approver is not None,
             has_done=self.done is not None,
             has_reconcile=self.reconcile is not None,
+        )
+
+    def __copy__(self: SettingsT) -> SettingsT:
+        copied = object.__new__(type(self))
+        copied.__dict__.update(self.__dict__)
+        return copied
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            f"an {type(self).__name__} cannot be pickled, since it holds functions, keys and "
+            "connections; pass a function that makes it where it runs"
         )
 
     def __repr__(self) -> str:

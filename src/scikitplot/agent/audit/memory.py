@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from typing import NoReturn
 
 from ..approval import check_run_id
 from .base import check_head, check_key
@@ -68,6 +69,12 @@ class MemoryAuditSink:
         if run_id is not None:
             check_run_id(run_id)
         return [record for record in self.records if run_id is None or record.run_id == run_id]
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a MemoryAuditSink is neither copied nor pickled, since it is in the memory of one "
+            "process; a JsonlAuditSink or a SqliteStore is shared by processes"
+        )
 
     def __repr__(self) -> str:
         records, runs = len(self._records), len(self._last)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from typing import NoReturn
 
 from ..approval import check_run_id
 from .base import SavedRun, check_revision, status_of
@@ -73,6 +74,12 @@ class MemoryStore:
         check_run_id(run_id)
         with self._lock:
             self._runs.pop(run_id, None)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a MemoryStore is neither copied nor pickled, since it is in the memory of one "
+            "process; a SqliteStore is shared by processes"
+        )
 
     def __repr__(self) -> str:
         count = len(self._runs)
