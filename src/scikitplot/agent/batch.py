@@ -9,8 +9,8 @@ from __future__ import annotations
 import queue
 import sys
 import time
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
-from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine, Iterable, Iterator
+from concurrent.futures import BrokenExecutor, Executor, Future
 from contextvars import Context, copy_context
 from itertools import islice
 from typing import Any
@@ -250,7 +250,7 @@ def _handed_over(
             except BrokenExecutor as error:
                 broken = error
                 continue
-            except (Exception, CancelledError) as error:
+            except Exception as error:
                 results = [gone(batch, index, goal, error) for index, goal in items]
             else:
                 wanted = int(_TASK_SECONDS * len(items) / max(seconds, 1e-6))
@@ -271,6 +271,13 @@ async def _async(goals: Iterator[str]) -> AsyncIterator[str]:
         yield goal
 
 
+async def _next(goals: AsyncIterator[str]) -> list[str]:
+    """Return the next goal, or nothing after the last."""
+    async for goal in goals:
+        return [goal]
+    return []
+
+
 async def _yielded_async(
     batch: Batch,
     agent: AsyncAgent,
@@ -282,30 +289,35 @@ async def _yielded_async(
 
     from . import awaiting
 
-    totals, index, is_read = BatchTotals(), 0, False
+    totals, index = BatchTotals(), 0
     await awaiting.drive(open_account(agent, batch))
-    done: asyncio.Queue[asyncio.Task[BatchResult]] = asyncio.Queue()
-    tasks: set[asyncio.Task[BatchResult]] = set()
-    goals = source.__aiter__()
+    done: asyncio.Queue[asyncio.Task[Any]] = asyncio.Queue()
+    tasks: set[asyncio.Task[Any]] = set()
+    goals: AsyncIterator[str] | None = source.__aiter__()
+    reading: asyncio.Task[Any] | None = None  # of `tasks`, and not one of a run
+
+    def start(work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        task = asyncio.ensure_future(work)
+        tasks.add(task)
+        task.add_done_callback(done.put_nowait)
+        return task
+
     try:
         while True:
-            while not is_read and len(tasks) < max_concurrency:
-                try:
-                    goal = await goals.__anext__()
-                except StopAsyncIteration:
-                    is_read = True
-                    break
-                task = asyncio.ensure_future(run_one_async(batch, index, goal))
-                index += 1
-                tasks.add(task)
-                task.add_done_callback(done.put_nowait)
-                if not done.empty():
-                    break
+            if reading is None and goals is not None and len(tasks) < max_concurrency:
+                reading = start(_next(goals))
             if not tasks:
                 break
             task = await done.get()
             tasks.discard(task)
-            result = task.result()
+            if task is reading:
+                reading, read = None, task.result()
+                for goal in read:
+                    start(run_one_async(batch, index, goal))
+                    index += 1
+                goals = goals if read else None
+                continue
+            result: BatchResult = task.result()
             totals = totals.with_result(result.state, result.error)
             if progress is not None:
                 progress(totals)
