@@ -1,9 +1,9 @@
 """What many runs in one event loop cost over the tools that they wait for.
 
 Run: ``python benchmarks/async_runs.py [runs]``. Prints one JSON object and one Markdown table.
-Each run calls a tool that waits 100 ms, once or several times, and ends. The tools alone are as many
-coroutines that wait as often. Both are measured in turns in one process, and the best of each is
-taken.
+Each run calls a tool that waits 100 ms, once or several times, and ends. The tools alone are as
+many coroutines that wait as often. Both are measured in turns in one process, and the best of each
+is taken.
 """
 
 from __future__ import annotations

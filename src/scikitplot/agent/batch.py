@@ -162,12 +162,12 @@ def run_many_async(
 
 
 def _check_pickles(batch: Batch) -> None:
-    import pickle
+    from multiprocessing.reduction import ForkingPickler  # what a pool of processes writes with
 
     if batch.share is not None and batch.share.memory is not None:
         raise ValueError("limits for several processes need agents that share a store")
     try:
-        pickle.dumps(batch.make_agent)
+        ForkingPickler.dumps(batch.make_agent)
     except Exception as error:
         raise TypeError(
             "make_agent must be a function at the top of a module, which other processes import; "
