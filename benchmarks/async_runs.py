@@ -40,7 +40,7 @@ async def agents(runs: int, calls: int) -> None:
     async def planner(state: RunState, tools: Any) -> Decision:
         return Decision.act("wait") if len(state.steps) < calls else Decision.finish(0)
 
-    limits = Limits(max_steps=calls + 1, max_repeats=calls)
+    limits = Limits(max_steps=calls + 1)
     agent = AsyncAgent([Tool("wait", wait)], planner, store=MemoryStore(), limits=limits)
     states = await asyncio.gather(*(agent.run("wait") for _ in range(runs)))
     assert all(state.status.value == "completed" for state in states)

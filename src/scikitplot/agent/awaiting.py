@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -36,7 +37,12 @@ _NEVER_BLOCK = (MemoryStore, MemoryAuditSink)
 _FAILURES = (Exception, asyncio.CancelledError)
 """What is a failure of who was asked; anything else is the end of the process, or of more."""
 
+_HAS_EAGER_TASKS = sys.version_info >= (3, 12)
+
 Reply = tuple[Any, "BaseException | None"]
+_Work = tuple["asyncio.Future[Reply]", "asyncio.Task[Reply] | None"]
+"""Where the reply of what was begun will be, and the task, if it is one, that can be cancelled."""
+
 _TOO_LONG: Reply = (None, TimeoutError())
 
 
@@ -108,7 +114,7 @@ async def _notify(observer: Callable[[Any], Any], event: Any) -> BaseException |
         return raised_here
     if not inspect.isawaitable(told):
         return None
-    _, error = await _end(asyncio.ensure_future(_settled(told)))
+    _, error = await _end(_in_task(told))
     if error is not None and not isinstance(error, _FAILURES):
         raise error
     return error
@@ -130,18 +136,16 @@ async def _call_tool(effect: CallTool) -> Any:
     tool = effect.tool
     deadline = None if tool.timeout is None else time.monotonic() + tool.timeout
     effect = effect._replace(call=effect.call._replace(deadline=deadline))
-    future: asyncio.Future[Reply]
     if _is_async(tool.func):
-        future = asyncio.ensure_future(_settled(_call_here(effect)))
+        work = _in_task(_call_here(effect))
     else:
         try:
-            future = _in_thread(copy_context().run, call_now, effect)
+            work = _in_thread(copy_context().run, call_now, effect)
         except RuntimeError:
             return Raised("tool_failed", "no thread could be started to call the tool in")
-    reply = await _end_in_time(future, tool, deadline)
+    reply = await _end_in_time(work, tool, deadline)
     if type(reply) is Later:
-        later = asyncio.ensure_future(_settled(reply.awaitable))
-        reply = await _end_in_time(later, tool, deadline)
+        reply = await _end_in_time(_in_task(reply.awaitable), tool, deadline)
     return reply
 
 
@@ -150,9 +154,9 @@ async def _call_here(effect: CallTool) -> Any:
     return await reply.awaitable if type(reply) is Later else reply
 
 
-async def _end_in_time(future: asyncio.Future[Reply], tool: Tool, deadline: float | None) -> Any:
+async def _end_in_time(work: _Work, tool: Tool, deadline: float | None) -> Any:
     left = None if deadline is None else max(0.0, deadline - time.monotonic())
-    ended = await _end(future, left)
+    ended = await _end(work, left)
     if ended is _TOO_LONG:
         return timed_out(tool)
     reply, error = ended
@@ -170,44 +174,49 @@ async def _end_in_time(future: asyncio.Future[Reply], tool: Tool, deadline: floa
 async def _call(function: Callable[..., Any], *arguments: Any) -> Reply:
     """Call a planner, an approver, a ``done`` or a ``reconcile``."""
     if _is_async(function):
-        return await _end(asyncio.ensure_future(_settled(function(*arguments))))
+        return await _end(_in_task(function(*arguments)))
     reply, error = await _end(_in_thread(copy_context().run, function, *arguments))
     if error is None and inspect.isawaitable(reply):
-        return await _end(asyncio.ensure_future(_settled(reply)))
+        return await _end(_in_task(reply))
     return reply, error
 
 
-async def _end(future: asyncio.Future[Reply], timeout: float | None = None) -> Reply:
+async def _end(work: _Work, timeout: float | None = None) -> Reply:
     """Wait for what was begun. It is cancelled with its agent, and where it takes too long."""
+    end, task = work
+    if end.done():
+        return end.result()
+    timer = None
+    if timeout is not None:
+        timer = end.get_loop().call_later(timeout, _settle, end, _TOO_LONG)
     try:
-        await asyncio.wait((future,), timeout=timeout)
+        reply = await end
     except asyncio.CancelledError:
-        future.cancel()
-        if isinstance(future, asyncio.Task):
-            await asyncio.wait((future,))
+        if task is not None:
+            task.cancel()
+            await asyncio.wait((task,))
         raise
-    if not future.done():
-        future.cancel()
-        return _TOO_LONG
-    if future.cancelled():  # before it began, and not from here
-        return None, asyncio.CancelledError()
-    return future.result()
+    finally:
+        if timer is not None:
+            timer.cancel()
+    if reply is _TOO_LONG and task is not None:
+        task.cancel()
+    return reply
 
 
 async def _write(function: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
     """Call a method of a store or a sink, to its end whatever is cancelled."""
-    future: asyncio.Future[Reply]
     if _is_async(function):
-        future = asyncio.ensure_future(_settled(function(*arguments, **keywords)))
+        end, _ = _in_task(function(*arguments, **keywords))
     else:
-        future = _in_thread(partial(function, *arguments, **keywords))
+        end, _ = _in_thread(partial(function, *arguments, **keywords))
     cancelled: BaseException | None = None
-    while not future.done():
+    while not end.done():
         try:
-            await asyncio.wait((future,))
+            await asyncio.wait((end,))
         except asyncio.CancelledError as told:
             cancelled = told
-    reply, error = future.result()
+    reply, error = end.result()
     if error is not None:
         raise error
     if cancelled is not None:
@@ -222,10 +231,30 @@ async def _settled(awaitable: Awaitable[Any]) -> Reply:
         return None, error
 
 
-def _in_thread(function: Callable[..., Any], *arguments: Any) -> asyncio.Future[Reply]:
+def _in_task(awaitable: Awaitable[Any]) -> _Work:
+    """Await in a task of its own; it begins at once where Python has that."""
+    loop = asyncio.get_running_loop()
+    settled = _settled(awaitable)
+    if _HAS_EAGER_TASKS and loop.get_task_factory() is None:
+        task = asyncio.Task(settled, loop=loop, eager_start=True)
+    else:
+        task = loop.create_task(settled)
+    if task.done():
+        return task, None
+    end: asyncio.Future[Reply] = loop.create_future()
+
+    def has_ended(task: asyncio.Task[Reply]) -> None:
+        # Cancelled is a task that had not begun, and not from here.
+        _settle(end, (None, asyncio.CancelledError()) if task.cancelled() else task.result())
+
+    task.add_done_callback(has_ended)
+    return end, task
+
+
+def _in_thread(function: Callable[..., Any], *arguments: Any) -> _Work:
     """Call a function in a thread of its own. Raises `RuntimeError` if none can be started."""
     loop = asyncio.get_running_loop()
-    future: asyncio.Future[Reply] = loop.create_future()
+    end: asyncio.Future[Reply] = loop.create_future()
 
     def work() -> None:
         reply: Reply
@@ -234,19 +263,19 @@ def _in_thread(function: Callable[..., Any], *arguments: Any) -> asyncio.Future[
         except BaseException as error:  # raised again where it is awaited
             reply = None, error
         try:
-            loop.call_soon_threadsafe(_settle, future, reply)
+            loop.call_soon_threadsafe(_settle, end, reply)
         except RuntimeError:  # the loop is closed: nobody waits any more
             _close(reply[0])
 
     threading.Thread(target=work, name="agent", daemon=True).start()
-    return future
+    return end, None
 
 
-def _settle(future: asyncio.Future[Reply], reply: Reply) -> None:
-    if future.done():  # it was given up
+def _settle(end: asyncio.Future[Reply], reply: Reply) -> None:
+    if end.done():  # it was given up
         _close(reply[0])
     else:
-        future.set_result(reply)
+        end.set_result(reply)
 
 
 def _close(reply: Any) -> None:
