@@ -69,6 +69,20 @@ def test_step_cost_prints_a_row_for_each_case() -> None:
     assert result["steps"] == 5
 
 
+def test_async_runs_prints_a_row_for_each_number_of_calls() -> None:
+    result, tables = run("async_runs.py", "5")
+    assert result["runs"] == 5
+    assert [row[0] for row in rows(tables)] == list(result["calls"]) == ["1", "5", "10"]
+    assert all(row["agents_ms"] > 0 < row["tools_ms"] for row in result["calls"].values())
+
+
+def test_many_runs_prints_a_row_for_each_store() -> None:
+    result, tables = run("many_runs.py", "20")
+    assert (result["runs"], result["steps"]) == (20, 5)
+    assert [row[0] for row in rows(tables)] == list(result["stores"]) == ["no store", "SQLite"]
+    assert all(row["one_s"] > 0 and row["two_s"] > 0 for row in result["stores"].values())
+
+
 def test_growth_measures_each_store_at_each_step_and_names_what_is_absent(tmp_path: Path) -> None:
     absent = hide(tmp_path / "absent", "psycopg")
     document = tmp_path / "measured.rst"
