@@ -37,8 +37,6 @@ _NEVER_BLOCK = (MemoryStore, MemoryAuditSink)
 _FAILURES = (Exception, asyncio.CancelledError)
 """What is a failure of who was asked; anything else is the end of the process, or of more."""
 
-_HAS_EAGER_TASKS = sys.version_info >= (3, 12)
-
 Reply = tuple[Any, "BaseException | None"]
 _Work = tuple["asyncio.Future[Reply]", "asyncio.Task[Reply] | None"]
 """Where the reply of what was begun will be, and the task, if it is one, that can be cancelled."""
@@ -235,7 +233,7 @@ def _in_task(awaitable: Awaitable[Any]) -> _Work:
     """Await in a task of its own; it begins at once where Python has that."""
     loop = asyncio.get_running_loop()
     settled = _settled(awaitable)
-    if _HAS_EAGER_TASKS and loop.get_task_factory() is None:
+    if sys.version_info >= (3, 12) and loop.get_task_factory() is None:
         task = asyncio.Task(settled, loop=loop, eager_start=True)
     else:
         task = loop.create_task(settled)
