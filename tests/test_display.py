@@ -24,8 +24,16 @@ from scikitplot.agent import (
     ToolEffect,
     ToolError,
 )
-from scikitplot.agent.display import show_request, show_run
-from scikitplot.agent.visible import escape
+from scikitplot.agent.views.visible import escape
+
+
+def show_request(request: ApprovalRequest, **options: Any) -> str:
+    return request.to_text(**options)
+
+
+def show_run(state: RunState, records: Any, since: int = 0, **options: Any) -> str:
+    return state.timeline(records, since=since).to_text(**options)
+
 
 HOSTILE = {
     "a carriage return and an erased line": "rm -rf /\r\x1b[2Kls",
@@ -139,7 +147,9 @@ def test_no_value_of_a_request_passes_for_a_line_of_the_view(text: str) -> None:
 @hostile
 def test_no_reason_or_name_of_a_request_passes_for_a_line_of_the_view(text: str) -> None:
     view = show_request(request(tool=text, scopes=(text, text), reasons=(text, text)))
-    label = re.compile(r"  (tool|effect|scopes|because|run|digest|arguments)( .*)?| {11}\|( .*)?")
+    label = re.compile(
+        r"  (tool|effect|scopes|because|run|follows|digest|arguments)( .*)?| {11}\|( .*)?"
+    )
     first, *lines = view.split("\n")
     assert first == "A call waits for a person"
     for line in lines:

@@ -17,7 +17,7 @@ PACKAGE = SOURCE / "scikitplot" / "agent"
 ORDER = [  # from the bottom; a module imports only what stands before it
     "errors",
     "values",
-    "visible",
+    "views",
     "schema",
     "rules",
     "policy_file",
@@ -36,6 +36,8 @@ ORDER = [  # from the bottom; a module imports only what stands before it
     "decorator",
     "mentions",
     "flow",
+    "limits",
+    "policy_view",
     "policy",
     "decision",
     "approval",
@@ -80,12 +82,11 @@ ORDER = [  # from the bottom; a module imports only what stands before it
     "recorded",
     "replay",
     "mcp",
-    "display",
     "demo",
     "__main__",
     "__init__",
 ]
-ONLY_FOR_THE_COMMAND_LINE = {"display", "demo"}
+ONLY_FOR_THE_COMMAND_LINE = {"demo"}
 
 STANDARD = {*sys.stdlib_module_names, "tomllib"}  # which came with Python 3.11
 

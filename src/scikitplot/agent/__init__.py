@@ -24,10 +24,11 @@ from .errors import AgentError, AuditError, ProviderError, SchemaError, StateErr
 from .events import Event
 from .flow import Flow
 from .goals import BatchResult
+from .limits import Limits
 from .mcp import McpSession, mcp_tools, mcp_tools_async
 from .models import ModelPlanner, ModelUsage, anthropic, model_planner, openai_compatible
 from .observers import Progress, log_events, trace_events
-from .policy import Limits, Policy
+from .policy import Policy
 from .recovery import Recovered, recover
 from .redaction import Disclosure
 from .replay import Replay, replay

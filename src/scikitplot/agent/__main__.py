@@ -1,6 +1,6 @@
 """The command line: ``python -m scikitplot.agent demo``, ``verify`` and ``replay``.
 
-Nothing from outside is printed as it is: it goes through `display` and `visible`.
+Nothing from outside is printed as it is: it goes through `views`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from . import demo
 from .agent import Agent
 from .approval import Approval, ApprovalRequest
 from .audit import AuditRecord, DamagedLine, read_audit, verify_audit
-from .display import show_request, show_run
 from .errors import AgentError, StateError
 from .policy import Policy
 from .replay import replay
@@ -29,7 +28,7 @@ from .state import RunState, RunStatus
 from .stores import SqliteStore
 from .toolset import Toolset
 from .values import clean_text, type_name
-from .visible import escape
+from .views.visible import escape
 
 __all__ = ["main"]
 
@@ -280,7 +279,7 @@ def _question(given: str | None) -> str:
 def _finish(agent: Agent, state: RunState, folder: Path, yes: bool) -> int:
     """Show the run, have its requests answered, and check the trail once the run has ended."""
     trail = folder / demo.TRAIL
-    print(show_run(state, read_audit(trail), **_room(sys.stdout)))
+    print(state.timeline(read_audit(trail)).to_text(**_room(sys.stdout)))
     while state.pending is not None:
         step = state.pending.step
         approval = _answer(state.pending, yes)
@@ -288,7 +287,8 @@ def _finish(agent: Agent, state: RunState, folder: Path, yes: bool) -> int:
             print(f"\nNobody answers, so the run waits; it goes on by\n  {_again(folder)}")
             return 3
         state = agent.resume(state.run_id, approvals=[approval])
-        print(f"\n{show_run(state, read_audit(trail), since=step, **_room(sys.stdout))}")
+        timeline = state.timeline(read_audit(trail), since=step)
+        print(f"\n{timeline.to_text(**_room(sys.stdout))}")
     note = demo.note_of(state)
     heads = {state.run_id: state.audit_head}
     problems = verify_audit(read_audit(trail), heads=heads)
@@ -308,7 +308,7 @@ def _answer(request: ApprovalRequest, yes: bool) -> Approval | None:
     # Whoever answers must see what, wherever the output goes.
     is_shown = sys.stdout is not None and sys.stdout.isatty()
     to = sys.stderr if at_terminal and not is_shown else sys.stdout
-    print(f"\n{show_request(request, **_room(to))}", file=to)
+    print(f"\n{request.to_text(**_room(to))}", file=to)
     if yes:
         print("\nApproved by --yes", file=to)
         return Approval(request.digest, granted=True, approver="--yes")

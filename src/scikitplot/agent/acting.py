@@ -36,7 +36,7 @@ from .effects import (
 from .gates import UNKNOWN, Ask, Denial, Proposal, Rules, judge, why_not_again
 from .influence import Influence
 from .ledger import Ledger
-from .policy import Limits
+from .limits import Limits
 from .results import End, answer_fault, end_of
 from .state import RunStatus, StepOutcome
 from .state.head import Head, OpenStep

@@ -1,8 +1,8 @@
 """Approvals: what a person is asked, what the person says, and the digest that binds the two.
 
-Imports `tools` and `values`. The rule that holds here: an approval names one digest, and the digest
-covers the run, the step, the tool as it is defined, the arguments, and the history of the run up
-to the request. Whatever changes among these, the approval authorises nothing.
+Imports `tools`, `values` and `views`. The rule that holds here: an approval names one digest, and
+the digest covers the run, the step, the tool as it is defined, the arguments, and the history of
+the run up to the request. Whatever changes among these, the approval authorises nothing.
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ import hmac
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from datetime import datetime, timezone
 
 from .tools import Tool, ToolEffect
 from .values import JSON, check_text, check_type, digest, type_name
+from .views import Block, Fields, Heading, Shown, Values, View
 
 __all__ = [
     "Approval",
@@ -81,7 +83,7 @@ _REQUEST = (
 
 
 @dataclass(frozen=True, slots=True)
-class ApprovalRequest:
+class ApprovalRequest(Shown):
     """What a person must decide: one exact action, and why it needs a person.
 
     Attributes
@@ -116,6 +118,16 @@ class ApprovalRequest:
     >>> request = agent.run("save").pending
     >>> request.tool, request.arguments, request.reasons
     ('save', {}, ("effect 'write' needs approval",))
+    >>> print(request.to_text())
+    A call waits for a person
+      tool       save
+      effect     write
+      scopes     none
+      because    effect 'write' needs approval
+      run        ..., step 0, asked on ... UTC
+      follows    the decision with the record ...
+      digest     ...
+      arguments  none
     """
 
     digest: str
@@ -150,6 +162,31 @@ class ApprovalRequest:
             "history": self.history,
             "requested_at": self.requested_at,
         }
+
+    def blocks(self) -> list[Block]:
+        """Return what a view shows of it; nothing is cut."""
+        asked = f"step {self.step}, asked on {_date(self.requested_at)}"
+        facts = [
+            ("tool", self.tool),
+            ("effect", self.effect.value),
+            ("scopes", ", ".join(self.scopes) or "none"),
+            ("because", "; ".join(self.reasons)),
+            ("run", f"{self.run_id[:12]}, {asked}"),
+            ("follows", f"the decision with the record {self.history[:12]}"),
+            ("digest", self.digest),
+        ]
+        title = Heading("A call waits for a person")
+        return [title, Fields(facts), Values("arguments", self.arguments)]
+
+    def _view(self) -> View:
+        return View(*self.blocks())
+
+
+def _date(seconds: float) -> str:
+    try:
+        return f"{datetime.fromtimestamp(seconds, timezone.utc):%Y-%m-%d at %H:%M:%S} UTC"
+    except (ValueError, OverflowError, OSError):
+        return f"second {seconds}"
 
 
 @dataclass(frozen=True, slots=True)

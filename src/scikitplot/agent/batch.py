@@ -19,7 +19,7 @@ from .agent import Agent
 from .aio import AsyncAgent
 from .driving import drive
 from .goals import Batch, BatchResult, begin, gone, open_account, run_one, run_one_async
-from .policy import Limits
+from .limits import Limits
 from .totals import BatchTotals
 from .values import check_type, type_name
 

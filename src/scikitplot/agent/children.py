@@ -14,7 +14,7 @@ from typing import Any
 
 from .account import Spent
 from .errors import StateError
-from .policy import Limits
+from .limits import Limits
 from .tools import Tool
 from .values import JSON, add_exactly, digest, encode, exact
 

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from .children import Delegation
 from .effects import RunChild
-from .policy import Limits
+from .limits import Limits
 from .settings import Settings
 from .tools import Tool
 from .values import JSON, type_name

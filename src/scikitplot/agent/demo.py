@@ -21,7 +21,8 @@ from .agent import Agent
 from .audit import AuditProblem, JsonlAuditSink, read_audit, verify_audit
 from .decision import Decision
 from .errors import StateError, ToolError
-from .policy import Limits, Policy
+from .limits import Limits
+from .policy import Policy
 from .state import RunState, StepOutcome
 from .stores import SavedRun, StateStore
 from .tools import Tool

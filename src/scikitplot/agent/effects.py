@@ -16,7 +16,7 @@ from .audit import AuditHead, AuditRecord
 from .calls import Call, ReconcileRequest
 from .children import Delegation
 from .decision import Usage
-from .policy import Limits
+from .limits import Limits
 from .state import RunState
 from .state.marks import Marks
 from .tools import Tool

@@ -20,7 +20,8 @@ from .answers import Answer, counted, why_late
 from .approval import ApprovalRequest, action_digest, same_digest
 from .children import MAX_DEPTH, Delegation, child_limits
 from .influence import Influence
-from .policy import Limits, Policy
+from .limits import Limits
+from .policy import Policy
 from .schema import Problem
 from .signing import ApprovalKeys
 from .state.head import OpenStep

@@ -21,7 +21,7 @@ from .aio import AsyncAgent
 from .decision import Decision
 from .driving import Requests, drive, request
 from .errors import AgentError, StateError
-from .policy import Limits
+from .limits import Limits
 from .sessions import Sessions
 from .shared import Share, SharedAccount
 from .state import RunState, RunStatus

@@ -20,7 +20,7 @@ from typing import Any
 from .events import Event
 from .totals import BatchTotals
 from .values import quote, type_name
-from .visible import escape, is_name
+from .views.visible import escape, is_name
 
 __all__ = ["Progress", "log_events", "trace_events"]
 

@@ -20,7 +20,7 @@ from .audit import AuditHead, AuditRecord, AuditSink, DamagedLine
 from .children import MAX_DEPTH, Delegation
 from .decision import Decision
 from .errors import StateError
-from .policy import Limits
+from .limits import Limits
 from .replayed import ReplayVerdict
 from .state import Step, StepOutcome
 from .state.head import Head, read_answer, read_head, read_usage

@@ -21,7 +21,8 @@ from .errors import AgentError, StateError
 from .gates import MAX_ATTEMPTS, Ask, Denial, Proposal, Rules, judge
 from .influence import Influence
 from .ledger import Ledger
-from .policy import Limits, Policy
+from .limits import Limits
+from .policy import Policy
 from .recorded import (
     Called,
     Trail,

@@ -12,7 +12,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from .values import JSON, clean_text, quote
-from .visible import Page, escape, is_name
+from .views.visible import Page, escape, is_name
 
 __all__ = [
     "ASKED_CODES",

@@ -18,8 +18,9 @@ from .events import Event
 from .gates import Rules
 from .keeper import Keeper
 from .ledger import Ledger
+from .limits import Limits
 from .loop import Loop
-from .policy import Limits, Policy
+from .policy import Policy
 from .shared import SharedAccount
 from .signing import ApprovalKeys
 from .state import RunState

@@ -24,7 +24,7 @@ from .decision import Decision, Usage
 from .driving import Requests, request
 from .effects import AskPlanner, Commit, Raised
 from .errors import AgentError, StateError
-from .policy import Limits
+from .limits import Limits
 from .state.head import read_head, read_usage
 from .stores import MemoryStore
 from .values import add_exactly, encode, exact

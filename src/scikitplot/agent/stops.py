@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from .decision import Usage
 from .ledger import Ledger
-from .policy import Limits
+from .limits import Limits
 from .state import RunStatus, Step
 from .values import encode, exact
 

@@ -1,6 +1,7 @@
 """Tools by name, and what a planner or a provider is shown of them.
 
-Imports `tools`, `strict` and `values`. A set of tools never changes; what is shown are copies.
+Imports `tools`, `strict`, `values` and `views`. A set of tools never changes; what is shown are
+copies.
 """
 
 from __future__ import annotations
@@ -10,11 +11,12 @@ from collections.abc import Iterable, Iterator
 from .strict import strict_subset
 from .tools import Tool
 from .values import JSON, digest, encode, type_name
+from .views import Heading, Shown, Table, View
 
 __all__ = ["Toolset"]
 
 
-class Toolset:
+class Toolset(Shown):
     """Tools by name. It never changes, and no two tools share a name.
 
     Parameters
@@ -129,5 +131,34 @@ class Toolset:
     def __len__(self) -> int:
         return len(self._by_name)
 
+    def _view(self) -> View:
+        columns = ("tool", "", "effect", "arguments", "scopes", "cost", "")
+        count = f"{len(self)} tool{'' if len(self) == 1 else 's'}" if self else "no tools"
+        return View(Heading(count), Table(columns, [_row(tool) for tool in self]))
+
     def __repr__(self) -> str:
         return f"Toolset({list(self._by_name)})"
+
+
+def _row(tool: Tool) -> list[str]:
+    """Return what is shown of a tool."""
+    flags = {
+        "idempotent": tool.idempotent,
+        "untrusted results": not tool.trusted,
+        "secret": tool.secret,
+        "can be undone": tool.undo is not None,
+    }
+    required = tool.parameters.get("required")
+    needed = required if type(required) is list else []
+    declared = tool.parameters.get("properties")
+    names = declared if type(declared) is dict else {}
+    arguments = [name if name in needed else f"{name}?" for name in names]
+    return [
+        tool.name,
+        tool.description.split("\n", 1)[0],
+        tool.effect.value,
+        ", ".join(arguments),
+        ", ".join(sorted(tool.scopes)),
+        f"{tool.cost:g}" if tool.cost else "",
+        ", ".join(flag for flag, is_set in flags.items() if is_set),
+    ]

@@ -20,7 +20,7 @@ from .approval import is_digest
 from .children import Delegation, child_run
 from .decision import Decision, Usage
 from .errors import StateError
-from .policy import Limits
+from .limits import Limits
 from .signature import Adapted
 from .state import RunState, Step, StepOutcome
 from .tools import Tool, ToolEffect

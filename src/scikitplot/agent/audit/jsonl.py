@@ -24,15 +24,17 @@ from typing import Any
 from ..approval import check_run_id
 from ..errors import AuditError
 from ..values import check_amount, type_name
+from ..views import Shown, View
 from .base import check_head, check_key, refuse_to_pickle
 from .filelock import acquire, release
 from .lines import Link, link_of, read_audit, read_lines
 from .record import GENESIS, AuditHead, AuditRecord, DamagedLine, is_intact, parse_line
+from .shown import trail_of
 
 __all__ = ["JsonlAuditSink"]
 
 
-class JsonlAuditSink:
+class JsonlAuditSink(Shown):
     """A trail in a file of JSON lines, shared by threads and processes.
 
     Parameters
@@ -255,6 +257,9 @@ class JsonlAuditSink:
     def __reduce__(self) -> tuple[Any, ...]:
         refuse_to_pickle(self, self.key)
         return partial(type(self), self.path, fsync=self.fsync, timeout=self.timeout), ()
+
+    def _view(self) -> View:
+        return trail_of(repr(self), read_audit(self.path))
 
     def __repr__(self) -> str:
         return f"JsonlAuditSink({str(self.path)!r}, fsync={self.fsync})"

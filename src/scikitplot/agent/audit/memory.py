@@ -7,13 +7,15 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from ..approval import check_run_id
+from ..views import Shown, View
 from .base import check_head, check_key
 from .record import AuditHead, AuditRecord
+from .shown import trail_of
 
 __all__ = ["MemoryAuditSink"]
 
 
-class MemoryAuditSink:
+class MemoryAuditSink(Shown):
     """A trail in memory, safe for threads; it lives as long as the process.
 
     Parameters
@@ -75,6 +77,9 @@ class MemoryAuditSink:
             "a MemoryAuditSink is neither copied nor pickled, since it is in the memory of one "
             "process; a JsonlAuditSink or a SqliteStore is shared by processes"
         )
+
+    def _view(self) -> View:
+        return trail_of(repr(self), self._records)
 
     def __repr__(self) -> str:
         records, runs = len(self._records), len(self._last)

@@ -27,7 +27,7 @@ from urllib.parse import urlsplit
 
 from ..errors import ProviderError
 from ..values import check_amount, check_type, type_name
-from ..visible import escape
+from ..views.visible import escape
 from .secret import Secret
 from .sockets import connect, context
 

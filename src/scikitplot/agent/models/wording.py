@@ -14,7 +14,7 @@ from typing import Any
 
 from ..state import Step, StepOutcome
 from ..values import JSON, encode
-from ..visible import escape
+from ..views.visible import escape
 
 __all__ = [
     "FENCES",

@@ -5,11 +5,13 @@ A saved run is a head (JSON text of a bounded size) and the texts of its finishe
 handing one out costs the same at step 10,000 as at step 10, and whatever its holder does to it
 changes nothing that was saved.
 
-The modules import in this order: `fields`, `marks`, `status`, `step`, `head`, `run`.
+The modules import in this order: `fields`, `marks`, `status`, `step`, `steps`, `head`,
+`timeline`, `run`.
 """
 
-from .run import InFlight, RunState, Steps
+from .run import InFlight, RunState
 from .status import RunStatus, RunUsage
 from .step import Step, StepOutcome
+from .steps import Steps
 
 __all__ = ["InFlight", "RunState", "RunStatus", "RunUsage", "Step", "StepOutcome", "Steps"]

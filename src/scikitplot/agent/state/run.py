@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, MutableSequence, Sequence
-from typing import Any, NamedTuple, SupportsIndex, overload
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 from ..approval import ApprovalRequest
-from ..audit import AuditHead
+from ..audit import AuditHead, AuditRecord, DamagedLine
 from ..errors import StateError
 from ..redaction import Disclosure, argument_pointer, disclose
 from ..values import JSON, MAX_NESTING, InvalidValue, admit, encode, type_name
+from ..views import Shown, View
 from .fields import MAX_SAVED, read_json
 from .head import OpenStep, check_steps, read_head
 from .status import RunStatus, RunUsage
 from .step import Step
+from .steps import Steps
+from .timeline import timeline_of
 
-__all__ = ["InFlight", "RunState", "Steps"]
+__all__ = ["InFlight", "RunState"]
+
+_MOST = 50  # steps that are shown of a run, the last ones
 
 
 class InFlight(NamedTuple):
@@ -50,91 +55,7 @@ def _in_flight(step: OpenStep) -> InFlight | None:
     return InFlight(step.step, decision.tool, decision.arguments or {}, step.attempt, step.digest)
 
 
-class Steps(MutableSequence[Step]):
-    """The finished steps of a run, each read from its saved text where it is touched.
-
-    It behaves as a list does. It is its holder's own: changing it changes no run.
-
-    Examples
-    --------
-    >>> from scikitplot.agent import Agent, Decision, Limits
-    >>> agent = Agent([], lambda state, tools: Decision.act("fly"), limits=Limits(max_steps=3))
-    >>> steps = agent.run("fly").steps
-    >>> len(steps), steps[-1].index, [step.code for step in steps[:1]]
-    (3, 2, ['unknown_tool'])
-    """
-
-    __slots__ = ("_length", "_own", "_read", "_texts")
-
-    def __init__(self, texts: Sequence[str]) -> None:
-        # The loop appends to `texts`, and only that: what is in the first `_length` stays.
-        self._texts = texts
-        self._length = len(texts)
-        self._read: dict[int, Step] = {}
-        self._own: list[Step] | None = None
-
-    def _at(self, index: int) -> Step:
-        step = self._read.get(index)
-        if step is None:
-            step = self._read[index] = Step.from_json(self._texts[index])
-        return step
-
-    def _list(self) -> list[Step]:
-        if self._own is None:
-            self._own = [self._at(index) for index in range(self._length)]
-        return self._own
-
-    def texts(self) -> list[str]:
-        """Return the texts that were saved, whatever the holder did to the list."""
-        return list(self._texts[: self._length])
-
-    def source(self) -> Sequence[str] | None:
-        """Return what this was read from, of which more may follow, or None once it was changed.
-
-        In one session of a run it is one object, to which steps are only added.
-        """
-        return self._texts if self._own is None else None
-
-    @overload
-    def __getitem__(self, index: SupportsIndex) -> Step: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Step]: ...
-    def __getitem__(self, index: SupportsIndex | slice) -> Step | list[Step]:
-        if self._own is not None:
-            return self._own[index]
-        places = range(self._length)[index]
-        if isinstance(places, int):
-            return self._at(places)
-        return [self._at(place) for place in places]
-
-    def __setitem__(self, index: Any, value: Any) -> None:
-        self._list()[index] = value
-
-    def __delitem__(self, index: Any) -> None:
-        del self._list()[index]
-
-    def insert(self, index: int, value: Step) -> None:
-        """Insert a step into this copy."""
-        self._list().insert(index, value)
-
-    def __len__(self) -> int:
-        return self._length if self._own is None else len(self._own)
-
-    def __iter__(self) -> Iterator[Step]:
-        return (self[index] for index in range(len(self)))
-
-    def __eq__(self, other: object) -> bool:
-        if isinstance(other, (Steps, list, tuple)):
-            return list(self) == list(other)
-        return NotImplemented
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __repr__(self) -> str:
-        return f"[{', '.join(map(repr, self))}]"
-
-
-class RunState:
+class RunState(Shown):
     """The state of a run, as it was saved last.
 
     A planner, a ``done`` criterion and the caller of `Agent.run` each get one of their own. It is
@@ -272,6 +193,45 @@ class RunState:
         'pong'
         """
         return [step.observation() for step in self.steps]
+
+    def timeline(
+        self, records: Iterable[AuditRecord | DamagedLine] | None = None, *, since: int = 0
+    ) -> View:
+        """Return what happened, to be shown: each step, what the gates said and what came of it.
+
+        Parameters
+        ----------
+        records : iterable of AuditRecord or None, default=None
+            The run's whole trail, which tells what each gate said and who was asked; records of
+            other runs are passed over. None tells of the gates what the codes of the steps tell.
+        since : int, default=0
+            Index of the first step to show.
+
+        Returns
+        -------
+        View
+            A picture in a notebook; ``print()`` shows it as text.
+
+        Examples
+        --------
+        >>> from scikitplot.agent import Agent, Decision, Limits
+        >>> agent = Agent([], lambda state, tools: Decision.act("fly"), limits=Limits(max_steps=1))
+        >>> print(agent.run("fly home").timeline(agent.audit.records))
+        Run ...: "fly home"
+        <BLANKLINE>
+          0 call fly: {}
+            Validation denied; Permissions, Scope, Budget, Approval not reached
+            denied (unknown_tool), cost 0.0, ... s
+            error: "there is no tool of this name; there are none at all"
+        <BLANKLINE>
+          stopped (max_steps): 1 decision, 0 calls, cost 0.0, 0 tokens, ... s
+        """
+        return View(timeline_of(self, records, since, None))
+
+    def _view(self) -> View:
+        timeline = timeline_of(self, None, 0, _MOST)
+        asked = self.pending
+        return View(timeline) if asked is None else View(timeline, *asked.blocks())
 
     def disclose(self, step: int, argument: str | None = None) -> Disclosure:
         """Return a value that the trail does not show, with what proves it.

@@ -18,9 +18,9 @@ import unicodedata
 from collections.abc import Iterator
 from itertools import groupby
 
-from .values import JSON
+from ..values import JSON
 
-__all__ = ["Page", "escape", "is_name"]
+__all__ = ["Page", "escape", "excerpt_of", "is_name"]
 
 _BLANK = re.compile(  # printable by category, yet there is nothing to see
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0"
@@ -49,6 +49,26 @@ def escape(text: str, encoding: str = "utf-8") -> str:
     rm -rf /\r\x1b[2Kls \u202e \\
     """
     return "".join(shown for shown, _ in _characters(text, encoding, "\\"))
+
+
+def excerpt_of(value: JSON, most: int | None) -> tuple[str, int]:
+    r"""Return a value as JSON in one line, and how many characters of it are missing there.
+
+    Parameters
+    ----------
+    value : JSON
+        Anything.
+    most : int or None
+        Characters of the JSON that are shown, at most; None shows it whole.
+
+    Examples
+    --------
+    >>> excerpt_of(["x" * 100, "\x1b"], 5)
+    ('["xxx', 109)
+    """
+    text = _json(value)
+    kept = text if most is None else text[:most]
+    return "".join(shown for shown, _ in _characters(kept, "utf-8", "")), len(text) - len(kept)
 
 
 def is_name(text: object) -> bool:
