@@ -32,8 +32,10 @@ from scikitplot.agent import (
 )
 from scikitplot.agent import __main__ as command_line
 from scikitplot.agent.audit.record import GENESIS, seal
+from scikitplot.agent.commands import demo as demo_command
 from scikitplot.agent.demo import Reference, RunFile, make_agent
 
+COMMANDS = ["demo", "runs", "show", "pending", "approve", "deny", "verify", "replay", "export"]
 C_LOCALE = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
 STEPS = ["call search", "call read", "call write", "answer"]
 
@@ -274,7 +276,7 @@ def test_the_demo_works_whatever_the_reference_holds(
 def test_a_trail_that_is_cut_behind_the_demos_back_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(command_line, "read_audit", lambda trail: list(read_audit(trail))[:-1])
+    monkeypatch.setattr(demo_command, "read_audit", lambda trail: list(read_audit(trail))[:-1])
     assert command_line.main(["demo", "--folder", str(tmp_path), "--yes"]) == 1
     assert ": cut: the trail ends before record " in capsys.readouterr().out
 
@@ -320,7 +322,7 @@ def test_every_passage_of_the_reference_can_be_read_back() -> None:
 class Terminal:
     """The command line with a person at a terminal."""
 
-    def __init__(self, *arguments: object) -> None:
+    def __init__(self, *arguments: object, env: Mapping[str, str] | None = None) -> None:
         pty = pytest.importorskip("pty", reason="this machine has no terminals")
         self._fd, inner = pty.openpty()
         self._process = subprocess.Popen(
@@ -328,6 +330,7 @@ class Terminal:
             stdin=inner,
             stdout=inner,
             stderr=inner,
+            env={**os.environ, **(env or {})},
             start_new_session=True,
             # Where the shell started the tests in the background, the child would ignore it too.
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
@@ -536,6 +539,10 @@ def test_a_trail_that_cannot_be_read_exits_2_with_one_sentence(
         ["verify"],
         ["verify", "a", "b"],
         ["replay", "a", "--policy", "b"],
+        ["runs", "a", "--status", "unknown"],
+        ["show", "a"],
+        ["approve", "a", "b"],
+        ["export", "a"],
         ["nonsense"],
         ["demo", "x"],
     ],
@@ -547,7 +554,7 @@ def test_wrong_usage_exits_2(arguments: list[str], capsys: pytest.CaptureFixture
     assert "usage: python -m scikitplot.agent" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", [[], ["demo"], ["verify"], ["replay"]])
+@pytest.mark.parametrize("command", [[], *([name] for name in COMMANDS)])
 def test_the_help_says_what_the_exit_codes_mean(
     command: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:

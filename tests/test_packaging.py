@@ -82,11 +82,14 @@ ORDER = [  # from the bottom; a module imports only what stands before it
     "recorded",
     "replay",
     "mcp",
+    "pending",
+    "exported",
     "demo",
+    "commands",
     "__main__",
     "__init__",
 ]
-ONLY_FOR_THE_COMMAND_LINE = {"demo"}
+ONLY_FOR_THE_COMMAND_LINE = {"pending", "exported", "demo", "commands"}
 
 STANDARD = {*sys.stdlib_module_names, "tomllib"}  # which came with Python 3.11
 

@@ -19,7 +19,7 @@ from collections.abc import Generator, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from .answers import receive
+from .answers import ASKED, receive
 from .approval import Approval
 from .calls import Call, ReconcileRequest
 from .children import Delegation, child_limits, child_run
@@ -169,6 +169,13 @@ class Acting:
         kept, ignored = receive(step.action, given, step.answers, policy, keys, was_asked=was_asked)
         step.answers = (*step.answers, *kept)
         return ignored
+
+    def _left(self, step: WorkingStep) -> list[tuple[Approval, float]]:
+        """Take the answers that are in no record yet out of a step, to be received."""
+        recorded, left = step.answers[: step.recorded], step.answers[step.recorded :]
+        # What the agent asked for itself came in a session that judged it.
+        step.answers = (*recorded, *(answer for answer in left if answer.identity == ASKED))
+        return [(a.approval, a.received_at) for a in left if a.identity != ASKED]
 
     def _call(self, proposal: Proposal, step: WorkingStep) -> Effects:
         ledger = self._ledger

@@ -101,8 +101,10 @@ class Loop(Acting):
             held = {answer.approval for answer in step.answers}
             new = [Answer(*answer, CLAIMED) for answer in given if answer[0] not in held]
             step.answers = (*step.answers, *new)  # the run that asked judges them
-        elif step is not None and given:
-            ignored = self._receive(step, given, was_asked=False)
+        elif step is not None:
+            left = self._left(step)  # what was left for this session, or came to one that died
+            if left or given:
+                ignored = self._receive(step, [*left, *given], was_asked=False)
         yield from self._commit()  # the claim: with a store, whoever comes second fails here
         if step is not None and of_child:
             ledger.status, step.request = RunStatus.RUNNING, None

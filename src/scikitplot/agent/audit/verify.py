@@ -7,9 +7,9 @@ in memory that grows with the number of runs and not of records.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
-from ..values import type_name
+from ..values import JSON, type_name
 from .base import check_key
 from .record import (
     GENESIS,
@@ -50,6 +50,10 @@ class AuditProblem:
     seq: int | None
     kind: str
     message: str
+
+    def to_dict(self) -> dict[str, JSON]:
+        """Return the fault as JSON."""
+        return asdict(self)
 
     def __str__(self) -> str:
         run = "unknown run" if self.run_id is None else f"run {self.run_id[:12]}"
