@@ -1,4 +1,4 @@
-"""The notebooks run from their first cell to their last, and their kept output is what comes out."""
+"""The notebooks run from their first cell to their last, and print what is kept of them."""
 
 from __future__ import annotations
 
