@@ -339,3 +339,17 @@ def test_where_too_few_may_answer_the_request_says_so_and_the_run_waits(
     )
     assert other.resume(state, approve(state)).status.value == "completed"
     assert calls == ["x"]
+
+
+def test_the_repr_of_a_policy_says_what_is_not_as_usual_and_makes_it_again() -> None:
+    assert repr(Policy()) == "Policy()"
+    policy = Policy(
+        ["write", "read"],
+        ["b", "a"],
+        approvers=["bob", "ann"],
+        approval_seconds=60,
+        arguments={"save": {"required": ["text"]}},
+        flow={"lookups": {"send.to": ["find.email"]}},
+    )
+    assert repr(policy).startswith("Policy(allow_effects=['read', 'write'], granted_scopes=['a', ")
+    assert eval(repr(policy), {"Policy": Policy}) == policy

@@ -16,8 +16,7 @@ from typing import Any
 
 from .answers import CLAIMED, Answer
 from .approval import Approval, ApprovalRequest, same_digest
-from .errors import StateError
-from .state.head import answer_dict, read_head
+from .state.head import OpenStep, answer_dict, read_head
 from .values import encode
 
 __all__ = ["leave_answer", "pending_requests"]
@@ -53,14 +52,19 @@ def pending_requests(store: Any) -> Iterator[tuple[str, ApprovalRequest, tuple[A
     >>> [(request.tool, answers) for run_id, request, answers in pending_requests(store)]
     [('save', ())]
     """
+    for run_id, _, request, step in _waiting(store):
+        to_it = [a for a in step.answers if same_digest(a.approval.digest, request.digest)]
+        yield run_id, request, tuple(to_it)
+
+
+def _waiting(store: Any) -> Iterator[tuple[str, str, ApprovalRequest, OpenStep]]:
+    """Yield each run that is to be resumed, its saved head, what it waits for, and its open step."""
     for run_id in store.runs("awaiting_approval"):
         saved = store.load(run_id)
-        step = None if saved is None else read_head(saved[0]).open
-        # Between the two reads somebody may have gone on with it.
-        if step is None or step.request is None or read_head(saved[0]).parent is not None:
-            continue
-        to_it = [a for a in step.answers if same_digest(a.approval.digest, step.request.digest)]
-        yield run_id, step.request, tuple(to_it)
+        head = None if saved is None else read_head(saved[0])
+        step = None if head is None or head.parent is not None else head.open
+        if step is not None and step.request is not None:  # nobody went on with it in between
+            yield run_id, saved[0], step.request, step
 
 
 def leave_answer(store: Any, approval: Approval, now: float) -> tuple[str, ApprovalRequest]:
@@ -98,18 +102,15 @@ def leave_answer(store: Any, approval: Approval, now: float) -> tuple[str, Appro
     >>> agent.resume(run_id).answer
     'done'
     """
-    for run_id, request, answers in pending_requests(store):
+    for run_id, text, request, step in _waiting(store):
         if not same_digest(request.digest, approval.digest):
             continue
-        if any(answer.approval == approval for answer in answers):
+        if any(answer.approval == approval for answer in step.answers):
             raise ValueError("this answer of this approver was left already")
-        saved = store.load(run_id)
-        head = None if saved is None else read_head(saved[0])
-        if head is None or head.open is None or head.open.request != request:
-            raise StateError(f"run {run_id[:12]}: another process went on with it")
-        state = json.loads(saved[0])
-        state["revision"] = head.revision + 1
+        state = json.loads(text)
+        revision = state["revision"]
+        state["revision"] = revision + 1
         state["open"]["answers"].append(answer_dict(Answer(approval, now, CLAIMED)))
-        store.commit(run_id, encode(state), [], expected=head.revision)
+        store.commit(run_id, encode(state), [], expected=revision)
         return run_id, request
     raise LookupError("nothing that waits here has this digest")

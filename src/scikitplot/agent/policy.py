@@ -48,7 +48,7 @@ def _both_flows(one: Flow | None, other: Flow | None) -> Flow | None:
 _NO_RULES = ArgumentRules("arguments", {})
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True, init=False, repr=False)
 class Policy(Shown):
     """What an agent may do: least privilege unless it says otherwise.
 
@@ -316,6 +316,13 @@ class Policy(Shown):
         True
         """
         return cls.from_dict(read_policy_file(path))
+
+    def __repr__(self) -> str:
+        usual = Policy().to_dict()
+        told = (
+            f"{name}={value!r}" for name, value in self.to_dict().items() if value != usual[name]
+        )
+        return f"Policy({', '.join(told)})"
 
     def _view(self) -> View:
         return view_of(self.to_dict())
