@@ -13,7 +13,7 @@ from support import WRITES, ByAgent, ByAsync, ByHand, approve, script, writer
 from scikitplot.agent import Approval, Decision, Policy, RunState, Tool
 from scikitplot.agent.account import Spent
 from scikitplot.agent.gates import Ask, Proposal, Rules, judge
-from scikitplot.agent.policy import Limits
+from scikitplot.agent.limits import Limits
 from scikitplot.agent.toolset import Toolset
 from scikitplot.agent.values import encode
 

@@ -186,7 +186,7 @@ def test_nothing_in_the_package_builds_code_or_classes_from_data() -> None:
     known = {"pickle", "marshal", "shelve", "eval", "exec", "__import__", "import_module"}
     for path in folder.rglob("*.py"):
         # A module is imported where whoever is at the command line names one, and nowhere else.
-        banned = known if path == folder / "__main__.py" else {*known, "resolve_name"}
+        banned = known if path == folder / "commands" / "trails.py" else {*known, "resolve_name"}
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             names = set()
             if isinstance(node, ast.Name):

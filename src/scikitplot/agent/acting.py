@@ -19,7 +19,7 @@ from collections.abc import Generator, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from .answers import ASKED, receive
+from .answers import receive
 from .approval import Approval
 from .calls import Call, ReconcileRequest
 from .children import Delegation, child_limits, child_run
@@ -172,10 +172,8 @@ class Acting:
 
     def _left(self, step: WorkingStep) -> list[tuple[Approval, float]]:
         """Take the answers that are in no record yet out of a step, to be received."""
-        recorded, left = step.answers[: step.recorded], step.answers[step.recorded :]
-        # What the agent asked for itself came in a session that judged it.
-        step.answers = (*recorded, *(answer for answer in left if answer.identity == ASKED))
-        return [(a.approval, a.received_at) for a in left if a.identity != ASKED]
+        left, step.answers = step.answers[step.recorded :], step.answers[: step.recorded]
+        return [(answer.approval, answer.received_at) for answer in left]
 
     def _call(self, proposal: Proposal, step: WorkingStep) -> Effects:
         ledger = self._ledger

@@ -58,7 +58,7 @@ def pending_requests(store: Any) -> Iterator[tuple[str, ApprovalRequest, tuple[A
 
 
 def _waiting(store: Any) -> Iterator[tuple[str, str, ApprovalRequest, OpenStep]]:
-    """Yield each run that is to be resumed, its saved head, what it waits for, and its open step."""
+    """Yield each run to resume, its saved head, what it waits for, and its open step."""
     for run_id in store.runs("awaiting_approval"):
         saved = store.load(run_id)
         head = None if saved is None else read_head(saved[0])

@@ -318,10 +318,8 @@ class Policy(Shown):
         return cls.from_dict(read_policy_file(path))
 
     def __repr__(self) -> str:
-        usual = Policy().to_dict()
-        told = (
-            f"{name}={value!r}" for name, value in self.to_dict().items() if value != usual[name]
-        )
+        own, usual = self.to_dict(), Policy().to_dict()
+        told = (f"{name}={value!r}" for name, value in own.items() if value != usual[name])
         return f"Policy({', '.join(told)})"
 
     def _view(self) -> View:
